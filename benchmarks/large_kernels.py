@@ -119,11 +119,6 @@ def exact(X, k):
     return dmsgd.diversify(X, k, kernel="linear", normalize=False)
 
 
-def accept_reject(X, k):
-    """Proposals without repulsion, of which few are kept."""
-    return dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k)
-
-
 class Dppy:
     """DPPy's exact sampler without an eigendecomposition of L (Calandriello et al. 2020)."""
 
@@ -154,7 +149,6 @@ ROUTES = {
     "pivoted_cholesky": cholesky,
     "truncated SVD": truncated,
     "SwapChain": chain,
-    "AcceptReject": accept_reject,
     "DPPy, alpha": Dppy,
     "cells": cells,
     "exact": exact,
@@ -194,7 +188,6 @@ def measure(name, items, power, k, draws):
         "bound": spectrum.total_variation_bound(k) if approximate else None,
         "b": design.inclusion().tolist() if hasattr(design, "inclusion") else None,
         "batches": batches.tolist(),
-        "proposals": getattr(design, "proposals", None),
     }
 
 
@@ -226,8 +219,6 @@ def table_of_times(given, console):
             format_bytes(found["memory"]), f"{found['left out']:.1%}" if known else "",
             f"{found['bound']:.3g}" if known else "",
         )  # fmt: skip
-        if found["proposals"]:
-            console.print(f"{name}: {found['proposals']:.0f} proposals a draw")
     console.print(table)
 
 

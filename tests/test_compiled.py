@@ -366,7 +366,6 @@ def test_a_draw_stays_within_its_scratch(monkeypatch, k):
 
     larger = {field: -(-size // 8) * 8 + guard for field, size in sizes.items()}
     monkeypatch.setattr(projection, "array_sizes", lambda k: larger)
-    monkeypatch.setattr(projection, "_layout", projection._layout.__wrapped__)
     original = projection.Workspace.__init__
 
     def guards(workspace):

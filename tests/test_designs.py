@@ -27,7 +27,6 @@ PICKLED = {
     "Weighted.like": lambda: dmsgd.Weighted.like(dmsgd.diversify(ITEMS, 4)),
     "Partition": lambda: dmsgd.Partition(dmsgd.Stratified(CLASSES, 4)),
     "SwapChain": lambda: dmsgd.designs.SwapChain(dmsgd.kernels.RBF(ITEMS), 4),
-    "AcceptReject": lambda: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(ITEMS), 4),
 }
 
 
@@ -227,7 +226,7 @@ def test_every_design_pickles(name):
         assert again.fingerprint() == design.fingerprint()
 
 
-@pytest.mark.parametrize("make", [dmsgd.KDPP, dmsgd.designs.SwapChain, dmsgd.designs.AcceptReject])
+@pytest.mark.parametrize("make", [dmsgd.KDPP, dmsgd.designs.SwapChain])
 def test_designs_of_a_kernel_take_its_matrix(make):
     kernel = dmsgd.kernels.Linear(np.random.default_rng(0).normal(size=(9, 30)))
     L = kernel.block(np.arange(9), np.arange(9))

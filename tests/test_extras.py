@@ -30,8 +30,7 @@ y = np.repeat([0, 1, 2], [40, 15, 5])
 design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
 for each in (design, dmsgd.Weighted.like(design), dmsgd.diversify(X, 4, kernel="rbf"),
              dmsgd.Partition(dmsgd.cells(X, 4)), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
-             dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4),
-             dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 4)):
+             dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4)):
     assert each.sample(3, seed=0).shape == (3, 4)
 dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X), 20)
 dmsgd.presample(design, 20, path="s.npy", progress=True)

@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 import dmsgd
 from contracts import ERROR_RATE
+from dmsgd.designs.partition import RandomStream, deal
 from dmsgd.diagnostics import check_schedule, coverage
-from dmsgd.samplers.partition import RandomStream, deal
 
 
 @pytest.fixture

@@ -10,8 +10,15 @@ from scipy.stats import chi2
 import dmsgd
 from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
 from dmsgd.compiled import swap
-from dmsgd.designs.swap_chain import SwapChain, autocorrelation_time, r_hat
-from dmsgd.samplers.swap import pivots
+from dmsgd.designs import swap_chain
+from dmsgd.designs.swap_chain import (
+    LEAST_STEPS,
+    SwapChain,
+    advance,
+    autocorrelation_time,
+    pivots,
+    r_hat,
+)
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))
@@ -54,13 +61,6 @@ def matrix(kernel):
     return kernel.block(everyone, everyone)
 
 
-def plan(kernel):
-    """A kernel as the compiled loops take it."""
-    if isinstance(kernel, dmsgd.kernels.RBF):
-        return swap.GAUSSIAN, kernel.features.unwrap(), 0.5 / kernel.scale**2, kernel.diag()
-    return swap.MATRIX, matrix(kernel), 0.0, kernel.diag()
-
-
 def one_step(L, Y):
     """The law of the set after one step from Y, by enumeration: the chain in plain NumPy."""
     n, k = len(L), len(Y)
@@ -98,7 +98,6 @@ def test_the_k_dpp_is_the_stationary_law(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_compiled_steps_have_the_transition_probabilities(name):
     L, size = SMALL[name], 3000
-    kernel = plan(dmsgd.kernels.Precomputed(L))
     rng = np.random.default_rng(0)
     statistic, cells = 0.0, 0
     for Y in (Y for Y, probability in kdpp_law(L, 2).items() if probability > 0):
@@ -109,8 +108,8 @@ def test_compiled_steps_have_the_transition_probabilities(name):
             rng.integers(2, size=size), rng.integers(6, size=size), rng.random(size), strict=True
         ):
             now = np.array(Y)
-            swap.factor(*kernel, now, R)
-            swap.step(*kernel, now, R, place, item, threshold, np.empty(2), np.empty(2))
+            swap.factor(L, now, R)
+            swap.step(L, now, R, place, item, threshold, np.empty(2), np.empty(2))
             counts[tuple(sorted(now.tolist()))] += 1
         expected, observed = size * np.array(list(law.values())), np.array(list(counts.values()))
         assert not observed[expected < 1e-9].any()
@@ -164,10 +163,11 @@ def test_order_within_a_row_is_exchangeable():
 def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale):
     kernel = dmsgd.kernels.RBF(CLOUD, scale)
     Y, R, rng = pivots(kernel, k), np.zeros((k, k)), np.random.default_rng(1)
-    swap.factor(*plan(kernel), Y, R)
+    L = matrix(kernel)
+    swap.factor(L, Y, R)
     size = 20_000
     proposals = rng.random(3 * size), rng.integers(500, size=size)
-    assert swap.walk(*plan(kernel), Y, R, *proposals) > 2000
+    assert swap.walk(L, Y, R, *proposals) > 2000
     assert np.unique(Y).size == k
     L, R = kernel.block(Y, Y), np.triu(R)
     np.testing.assert_allclose(R.T @ R, L, atol=1e-13)
@@ -179,12 +179,13 @@ def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale
 def test_copies_of_items_in_the_set_are_refused_whatever_rounding_leaves():
     kernel = dmsgd.kernels.RBF(np.vstack([CLOUD, CLOUD]), 5.0)
     Y, R, e, y = pivots(kernel, 30), np.zeros((30, 30)), np.empty(30), np.empty(30)
-    swap.factor(*plan(kernel), Y, R)
+    L = matrix(kernel)
+    swap.factor(L, Y, R)
     for place in range(30):
         for copied in set(range(30)) - {place}:
             copy = (Y[copied] + 500) % 1000
-            assert not swap.step(*plan(kernel), Y, R, place, copy, 0.0, e, y)
-    assert swap.step(*plan(kernel), Y, R, 4, (Y[4] + 500) % 1000, 0.99, e, y)
+            assert not swap.step(L, Y, R, place, copy, 0.0, e, y)
+    assert swap.step(L, Y, R, 4, (Y[4] + 500) % 1000, 0.99, e, y)
 
 
 def test_solve_and_rotate_are_the_numpy_lines():
@@ -237,13 +238,14 @@ def test_determinism(name):
     check_determinism(SwapChain(kernel, k, burn_in=20, thin=10, chain_length=30))
 
 
-def test_draws_in_pieces_go_on_from_the_last_one():
+def test_draws_in_pieces_go_on_from_the_last_one(monkeypatch):
     kernel = dmsgd.kernels.RBF(CLOUD)
     whole = SwapChain(kernel, 6, chain_length=40).sample(100, seed=1, workers=3)
     design = SwapChain(kernel, 6, chain_length=40)
     steps = []
-    advance = design._advance
-    design.__dict__["_advance"] = lambda *state: steps.append(state[-1]) or advance(*state)
+    monkeypatch.setattr(
+        swap_chain, "advance", lambda *state: steps.append(state[-1]) or advance(*state)
+    )
     pieces = [design.sample(min(7, 100 - t), seed=1, start=t) for t in range(0, 100, 7)]
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
     assert len(steps) == 100  # no draw is made twice
@@ -358,8 +360,8 @@ def test_pickling_and_provenance():
 
 
 def test_steps_in_pieces_are_the_same(monkeypatch):
-    design = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    design = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=50 * LEAST_STEPS + 3)
     whole = design.sample(3, seed=0)
-    monkeypatch.setattr("dmsgd.samplers.swap.PIECE", 1)
-    again = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    monkeypatch.setattr("dmsgd.designs.swap_chain.LEAST_STEPS", 10)
+    again = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=50 * LEAST_STEPS + 3)
     np.testing.assert_array_equal(again.sample(3, seed=0), whole)

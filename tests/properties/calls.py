@@ -295,17 +295,11 @@ DESIGNS = {
         },
         results.is_design,
     ),
-    "AcceptReject": Call(
-        plain(dmsgd.designs.AcceptReject), {"L": kinds.KERNEL, "k": K}, results.is_design
-    ),
 }
 
 SOME_OF = {
     **given.DESIGN_GOOD,
-    **{
-        name: given.DESIGN_ODD[name]
-        for name in ("Partition", "OnePerGroup", "SwapChain", "AcceptReject")
-    },
+    **{name: given.DESIGN_ODD[name] for name in ("Partition", "OnePerGroup", "SwapChain")},
 }
 #: Designs with closed forms.
 KNOWN = {**given.DESIGN_GOOD, **given.DESIGN_EDGE}

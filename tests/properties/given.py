@@ -609,7 +609,6 @@ DESIGN_ODD = {
     "Partition": lambda s: dmsgd.Partition(dmsgd.Uniform(s.n, s.k)),
     "OnePerGroup": lambda s: dmsgd.designs.OnePerGroup(np.arange(s.n), s.k),
     "SwapChain": lambda s: dmsgd.designs.SwapChain(s.kernel, s.k),
-    "AcceptReject": lambda s: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(s.X), s.k),
     "Schedule": lambda s: dmsgd.presample(s.design, 5),
     "DPP": lambda s: dmsgd.DPP(s.spectrum),
 }

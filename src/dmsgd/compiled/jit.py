@@ -13,8 +13,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
-from threading import Lock, local
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -158,7 +159,7 @@ def _cached(compile_: Callable[[bool], Any]) -> Any:
     try:
         return compile_(True)
     except (RuntimeError, OSError):
-        if _thread.only_cached:
+        if _only_cached.get():
             raise NotCached(can_be_kept=False) from None
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
         return compile_(False)
@@ -175,23 +176,18 @@ class NotCached(Exception):
         self.can_be_kept = can_be_kept
 
 
-class _Thread(local):
-    """Whether this thread may only load what is compiled already."""
-
-    only_cached = False
-
-
-_thread = _Thread()
+#: Whether this thread may only load what is compiled already.
+_only_cached = ContextVar("only_cached", default=False)
 
 
 @contextmanager
 def cached_only() -> Iterator[None]:
     """Make functions that are not in numba's cache raise `NotCached` in this thread."""
-    _thread.only_cached = True
+    token = _only_cached.set(True)
     try:
         yield
     finally:
-        _thread.only_cached = False
+        _only_cached.reset(token)
 
 
 class _Announcement(Listener):
@@ -203,7 +199,7 @@ class _Announcement(Listener):
         """Print before the first pass of the compiler, or raise `NotCached`."""
         if not event.data["module"].startswith(__package__):
             return
-        if _thread.only_cached:
+        if _only_cached.get():
             raise NotCached(can_be_kept=True)
         if not self.printed:
             self.printed = True

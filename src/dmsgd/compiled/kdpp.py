@@ -46,14 +46,6 @@ def select_eigenvectors(log_e, rank, k, uniforms, chosen):
         chosen[k - left] = n
 
 
-@callback(int64(float64_ptr, int64, int64, float64_ptr, int64_ptr, int64))
-def choose_eigenvectors(log_e, rank, k, uniforms, chosen, count):
-    """Fill row t of `chosen` with the eigenvectors that row t of `uniforms` selects."""
-    for t in range(count):
-        select_eigenvectors(log_e, rank, k, shift(uniforms, t * k), shift(chosen, t * k))
-    return count
-
-
 @helper
 def propose(work, key, draw, block):
     """Make the next block of proposals: items, and a threshold below 1 for each.

@@ -12,7 +12,6 @@ about 1.6 k³ operations, and W about 1.3 k³.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -115,16 +114,6 @@ def array_sizes(k: int) -> dict[str, int]:
     }  # fmt: skip
 
 
-@cache
-def _layout(k: int) -> tuple[dict[str, int], int]:
-    """Return where arrays begin, in bytes from the first, and the room for all in numbers."""
-    offsets, end = {}, 0
-    for name, size in array_sizes(k).items():
-        offsets[name] = 8 * end
-        end += -(-size // 8) * 8  # each array has whole cache lines
-    return offsets, end
-
-
 @final
 class Workspace:
     """Scratch of one thread for batches of k: `room`, and `fields` with the addresses in it.
@@ -133,18 +122,20 @@ class Workspace:
     """
 
     def __init__(self, k: int) -> None:
-        (offsets, size), own = _layout(k), WORK.dtype.itemsize // 8
-        self.room = np.zeros(own + 8 + size)
+        sizes = {name: -(-size // 8) * 8 for name, size in array_sizes(k).items()}
+        own = WORK.dtype.itemsize // 8
+        self.room = np.zeros(own + 8 + sum(sizes.values()))
         self.fields = self.room[:own].view(WORK.dtype).reshape(())
         self.address = address(self.room, np.float64)
         #: What `fields` has the addresses of, beside `room`.
         self.buffers: Any = None
         height = -(-k // PANEL) * PANEL
         WORK.fill(self.fields, k=k, height=height, product=product, random=uniforms, accept=accept)
-        first = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
-        for name, offset in offsets.items():
-            self.fields[name] = first + offset
-        at = (first + offsets["J"] - self.address) // 8
+        place = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
+        for name, size in sizes.items():  # each array has whole cache lines
+            self.fields[name] = place
+            place += 8 * size
+        at = (int(self.fields["J"]) - self.address) // 8
         self.J = self.room[at : at + k].view(np.int64)
 
 

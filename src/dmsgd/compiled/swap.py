@@ -11,8 +11,8 @@ triangular solves, k² operations. A move drops a column of R, restores the tria
 and appends j as the last column: about 3k² operations, all orthogonal, so that errors do not grow;
 an updated inverse would lose the squared condition number of L_Y.
 
-A kernel is (kind, X, gamma, diagonal): entries are computed from the features when they are needed.
-Inner loops run over slices from index 0 on, which LLVM vectorises.
+L has the entries for the set and for the items that may come in; Y has places in it. Inner loops
+run over slices from index 0 on, which LLVM vectorises.
 """
 
 from __future__ import annotations
@@ -20,39 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.compiled.jit import entry
-from dmsgd.compiled.philox import fill_uniforms
-
-#: Kinds of kernel: X Xᵀ, exp(-gamma |x_i - x_j|²), and X itself.
-LINEAR, GAUSSIAN, MATRIX = 0, 1, 2
 
 #: An item depends on others if its residual is below this times its diagonal; rounding is 1e-15.
 DEPENDENT = 1e-12
 
-#: Steps whose random numbers are made at a time.
-CHUNK = 256
-
-#: Steps after which the factor is computed anew from the kernel, as at the start of every draw.
-REFRESH = 16 * CHUNK
-
 _MATH = {"contract", "nsz", "reassoc"}
-
-
-@entry(fastmath=_MATH)
-def fill_similarities(kind, X, gamma, items, count, j, out):
-    """out[:count] = L[items[:count], j]."""
-    other = X[j]
-    for p in range(count):
-        row, total = X[items[p]], 0.0
-        if kind == LINEAR:
-            for f in range(row.size):
-                total += row[f] * other[f]
-        elif kind == GAUSSIAN:
-            for f in range(row.size):
-                total += (row[f] - other[f]) ** 2
-            total = np.exp(-gamma * total)
-        else:
-            total = row[j]
-        out[p] = total
 
 
 @entry(fastmath=_MATH)
@@ -66,20 +38,21 @@ def solve(R, b, first, count):
 
 
 @entry(fastmath=_MATH)
-def factor(kind, X, gamma, diagonal, Y, R):
+def factor(L, Y, R):
     """R = cholesky(L[Y, Y]).T, except below the diagonal; return log det(L[Y, Y]).
 
     Pivots are at least at the level of rounding; sets of the chain have far larger ones.
     """
     column, log_det = np.empty(Y.size), 0.0
     for m in range(Y.size):
-        fill_similarities(kind, X, gamma, Y, m, Y[m], column)
+        for p in range(m):
+            column[p] = L[Y[p], Y[m]]
         solve(R, column, 0, m)
-        left = diagonal[Y[m]]
+        left = L[Y[m], Y[m]]
         for p in range(m):
             R[p, m] = column[p]
             left -= column[p] * column[p]
-        left = max(left, 1e-15 * diagonal[Y[m]])
+        left = max(left, 1e-15 * L[Y[m], Y[m]])
         R[m, m] = np.sqrt(left)
         log_det += np.log(left)
     return log_det
@@ -118,7 +91,7 @@ def exchange(Y, R, place, j, y, left):
 
 
 @entry(fastmath=_MATH)
-def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
+def step(L, Y, R, place, j, threshold, e, y):
     """Make one step of the chain if its ratio exceeds `threshold`; return whether it did."""
     k = Y.size
     for p in range(k):
@@ -130,45 +103,27 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
     ee = 0.0
     for p in range(place, k):
         ee += e[p] * e[p]
-    if ee * diagonal[j] <= threshold:  # the ratio is no larger: L[Y, j] is not needed
+    if ee * L[j, j] <= threshold:  # the ratio is no larger
         return False
-    fill_similarities(kind, X, gamma, Y, k, j, y)
+    for p in range(k):
+        y[p] = L[Y[p], j]
     solve(R, y, 0, k)
     yy, ey = 0.0, 0.0
     for p in range(k):
         yy += y[p] * y[p]
         ey += e[p] * y[p]
-    left = diagonal[j] - (yy - ey * ey / ee)
-    if left <= DEPENDENT * diagonal[j] or ee * left <= threshold:
+    left = L[j, j] - (yy - ey * ey / ee)
+    if left <= DEPENDENT * L[j, j] or ee * left <= threshold:
         return False
     exchange(Y, R, place, j, y, left)
     return True
 
 
 @entry()
-def walk(kind, X, gamma, diagonal, Y, R, uniforms, items):
+def walk(L, Y, R, uniforms, items):
     """Make the steps with these proposals, on Y and R in place; return how many were moves."""
     e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
     for t in range(items.size):
         place, threshold = np.int64(uniforms[3 * t] * Y.size), uniforms[3 * t + 2]
-        moves += step(kind, X, gamma, diagonal, Y, R, place, items[t], threshold, e, y)
+        moves += step(L, Y, R, place, items[t], threshold, e, y)
     return moves
-
-
-@entry()
-def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):
-    """Make `steps` steps with the random numbers of `draw` from `block` on.
-
-    Return the next block, how many steps were moves, and log det(L[Y, Y]) at the end.
-    """
-    n, k, moves = diagonal.size, Y.size, 0
-    R, uniforms, items = np.zeros((k, k)), np.empty(3 * CHUNK), np.empty(CHUNK, np.int64)
-    for done in range(0, steps, CHUNK):
-        if done % REFRESH == 0:
-            factor(kind, X, gamma, diagonal, Y, R)
-        count = min(CHUNK, steps - done)
-        block = fill_uniforms(key, draw, block, uniforms, 3 * count)
-        for t in range(count):
-            items[t] = np.int64(uniforms[3 * t + 1] * n)
-        moves += walk(kind, X, gamma, diagonal, Y, R, uniforms, items[:count])
-    return block, moves, factor(kind, X, gamma, diagonal, Y, R)

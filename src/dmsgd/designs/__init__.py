@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
-    from dmsgd.designs.accept_reject import AcceptReject
     from dmsgd.designs.contract import ClosedForm
     from dmsgd.designs.options import DesignOptions
     from dmsgd.designs.partition import OnePerGroup
@@ -15,7 +14,6 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.swap_chain import SwapChain
 
 __all__ = [
-    "AcceptReject",
     "ClosedForm",
     "DesignOptions",
     "OnePerGroup",
@@ -25,9 +23,7 @@ __all__ = [
 ]
 
 #: The modules that define these names, loaded when one is first used: `select` needs few of them.
-_HOMES = (
-    "accept_reject", "contract", "options", "partition", "swap_chain", "stratified", "scale",
-)  # fmt: skip
+_HOMES = "contract", "options", "partition", "swap_chain", "stratified", "scale"
 _HOME_OF = dict(zip(__all__, _HOMES, strict=True))
 
 

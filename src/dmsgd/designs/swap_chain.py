@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from dmsgd.designs.contract import Design
 from dmsgd.errors import RankError
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
-from dmsgd.kernels import RBF, Linear, Precomputed
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
+
+#: Steps per block of kernel entries: at least this many, or k.
+LEAST_STEPS = 128
 
 
 @final
@@ -68,13 +69,14 @@ class SwapChain(Design):
     chain_length: The batches made by one chain. Batch t belongs to chain t // chain_length, which
              has its own first set and its own random numbers: chains run on threads.
 
-    A step takes k kernel entries and O(k²) operations, and the start of a chain n k entries and
-    O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
-    There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+    A step takes about 4k kernel entries and O(k²) operations, and the start of a chain n k entries
+    and O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is
+    affordable. There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
 
-    Raises `RankError` if fewer than k items are independent. See also `KDPP`, `AcceptReject`,
+    Raises `RankError` if fewer than k items are independent. See also `KDPP`,
     `dmsgd.kernels.nystrom`.
 
+    >>> from dmsgd.kernels import Linear
     >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
     (100, 2)
     """
@@ -100,18 +102,6 @@ class SwapChain(Design):
         if self._greedy.size < self.k:
             found = f"the kernel has {counted(self._greedy.size, 'independent item')}"
             raise RankError(self.k, self._greedy.size, found)
-
-    @cached_property
-    def _advance(self) -> Advance:
-        kernel = self.kernel
-        X = None if kernel.features is None else kernel.features.unwrap()
-        if isinstance(kernel, Precomputed):
-            return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
-        if isinstance(kernel, Linear) and isinstance(X, np.ndarray):
-            return compiled_steps("LINEAR", X, 0.0, kernel.diag())
-        if isinstance(kernel, RBF) and isinstance(X, np.ndarray):
-            return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
-        return block_steps(kernel)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         out, stop = np.empty((size, self.k), dtype=np.int64), start + size
@@ -144,7 +134,7 @@ class SwapChain(Design):
                 drawn = pivots(self.kernel, self.k, uniforms[self.k :])
                 Y = drawn if drawn.size == self.k else self._greedy.copy()
             steps = self.burn_in if t == begin else self.thin
-            _, moves, log_det = self._advance(Y, key, t, block, steps)
+            moves, log_det = advance(self.kernel, Y, key, t, block, steps)
             yield State(t, Y.copy(), Y[np.argsort(uniforms[: self.k])], moves, log_det)
 
     def diagnose(
@@ -178,6 +168,67 @@ class SwapChain(Design):
     def __repr__(self) -> str:
         lengths = f"burn_in={self.burn_in}, thin={self.thin}, chain_length={self.chain_length}"
         return f"SwapChain(k={self.k}, {self.kernel!r}, {lengths})"
+
+
+def pivots(kernel: Any, k: int, uniforms: FloatArray | None = None) -> IntArray:
+    """Return k items with a positive determinant of a `Kernel`, or as many as the rank allows.
+
+    A partial Cholesky decomposition: each pivot is drawn in proportion to the residual diagonal, by
+    its uniform; without `uniforms` the largest is taken. No determinant is formed, so that it works
+    for any k and any scale. n k kernel entries, O(n k²) operations, an (n, k) array.
+    """
+    from dmsgd.compiled.swap import DEPENDENT
+
+    diagonal = kernel.diag()
+    noise, left = DEPENDENT * diagonal, diagonal.copy()
+    F = np.empty((kernel.n, k), order="F")
+    items, tell = np.empty(k, dtype=np.int64), Progress("the first set of a chain")
+    for m in range(k):
+        left[left <= noise] = 0.0
+        if not left.any():
+            return items[:m]
+        j = left.argmax()
+        if uniforms is not None:
+            mass = np.cumsum(left)
+            j = np.searchsorted(mass, uniforms[m] * mass[-1], side="right")
+            j = min(j, np.flatnonzero(left)[-1])  # a uniform may round up to the whole mass
+        items[m] = j
+        column = on_host(kernel.columns([j]))[:, 0] - F[:, :m] @ F[j, :m]
+        F[:, m] = column / np.sqrt(left[j])
+        left -= F[:, m] ** 2
+        left[j] = 0.0
+        tell(((m + 1) / k) ** 2)  # later items take longer
+    return items
+
+
+def advance(
+    kernel: Any, Y: IntArray, key: int, draw: int, block: int, steps: int
+) -> tuple[int, float]:
+    """Make steps from the set Y, in place; return how many were moves, and log det(L_Y).
+
+    The random numbers are those of (key, draw) from number 2 * block on. Each piece of steps takes
+    the block of the kernel of the set and of all that is proposed next.
+    """
+    from dmsgd.compiled.philox import fill_uniform
+    from dmsgd.compiled.swap import factor, walk
+
+    most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs
+    R, moves = np.zeros((Y.size, Y.size)), 0
+    tell = Progress(f"{steps:,} steps of a chain")
+    for done in range(0, steps, most):
+        count = min(most, steps - done)
+        uniforms = np.empty(3 * count)
+        block = fill_uniform(key, draw, block, uniforms)
+        items = (uniforms[1::3] * kernel.n).astype(np.int64)
+        known, where = np.unique(np.concatenate([Y, items]), return_inverse=True)
+        local, proposals = where[: Y.size].copy(), where[Y.size :]
+        L = np.ascontiguousarray(kernel.block(known, known), dtype=np.float64)
+        factor(L, local, R)
+        moves += walk(L, local, R, uniforms, proposals)
+        Y[:] = known[local]
+        tell((done + count) / steps)
+    L = np.ascontiguousarray(kernel.block(Y, Y), dtype=np.float64)
+    return moves, factor(L, np.arange(Y.size), R)
 
 
 def autocorrelation_time(trace: FloatArray) -> float:

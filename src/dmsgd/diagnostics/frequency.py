@@ -117,9 +117,8 @@ def estimate_inclusion(
 ) -> FloatArray:
     """Return the share of `draws` batches that contain each item, shape (n,); it sums to k.
 
-    For designs without closed forms. With independent draws, such as those of `AcceptReject`, the
-    standard error is sqrt(b (1 - b) / draws); those of `SwapChain` depend on each other, and the
-    error is larger.
+    For designs without closed forms. With independent draws the standard error is
+    sqrt(b (1 - b) / draws); those of `SwapChain` depend on each other, and the error is larger.
 
     >>> import dmsgd
     >>> estimate_inclusion(dmsgd.Uniform(4, 2), draws=1000, seed=0).round(1).tolist()

@@ -26,10 +26,10 @@ from dmsgd.spectra.rounding import Rounding
 
 #: Designs that need no eigendecomposition (docs/results/large.md has their errors).
 SHORTER = (
-    "without it dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k) is as exact, and raises at "
-    "once where items repel each other too much; dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), "
-    "k) is approximate, and dmsgd.cells(X, k) keeps similar items apart with every item equally "
-    "likely. X are the features of the kernel, after any maps (dmsgd.features)"
+    "without it dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), k) is approximate, and "
+    "dmsgd.cells(X, k) keeps similar items apart with every item equally likely; with fewer "
+    "features, such as the most frequent words, it is quick and exact. X are the features of the "
+    "kernel, after any maps (dmsgd.features)"
 )
 
 

@@ -25,6 +25,7 @@ from dmsgd.runtime.memory import memory_limit
 from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.factored_rows import find_sparse
 from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.plain import choose_eigenvectors
 from dmsgd.samplers.rejection_sampling import DenseTables
 
 #: The proposals of a call take at most this many bytes, or an 8th of the memory.
@@ -79,13 +80,12 @@ def _draw(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.compiled.kdpp import choose_eigenvectors
-
     k = log_e.shape[0] - 1
     uniforms, out = np.empty((draws.size, k)), np.empty((draws.size, k), dtype=np.int64)
     after = _fill(key, draws, 0, uniforms)
     J, pending = np.empty(uniforms.shape, dtype=np.int64), np.arange(draws.size)
-    choose_eigenvectors(log_e, log_e.shape[1] - 1, k, uniforms, J, draws.size)
+    for t, row in enumerate(uniforms):
+        J[t] = choose_eigenvectors(log_e, row)
     known: list[Any] = []  # of the proposals of earlier rounds: items, coordinates, thresholds
     for extra in EXTRA:
         uniforms = np.empty((pending.size, _proposals(k, extra), 3))

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from threading import Lock, RLock, main_thread
 from typing import Any, final
@@ -73,10 +72,6 @@ class CompiledLoops:
     def __init__(self) -> None:
         self.ready = False
         self._spent, self._lock, self._busy = 0.0, Lock(), RLock()
-        self._steps: list[Callable[[], None]] = [
-            self._load_or_start_compiler,
-            partial(self._load, background=True),
-        ]
         self._loading: Future[None] | None = None
         self._compiler: subprocess.Popen[bytes] | None = None
         self._held = False
@@ -102,30 +97,27 @@ class CompiledLoops:
         self._load()
 
     def _start_next_step(self) -> None:
-        """Start what comes next in a thread, if nothing is under way."""
+        """Load the loops in a thread, unless one does so or another process compiles them."""
         loading = self._loading is not None and not self._loading.done()
         compiling = self._compiler is not None and self._compiler.poll() is None
-        if self._steps and not loading and not compiling:
-            step = self._steps.pop(0)
+        if main_thread().is_alive() and not loading and not compiling:
             with suppress(RuntimeError):  # Python starts no thread while it ends
-                self._loading = in_background(partial(self._in_thread, step), daemon=False)
+                self._loading = in_background(self._load_or_start_compiler, daemon=False)
 
-    def _in_thread(self, step: Callable[[], None]) -> None:
+    def _load_or_start_compiler(self) -> None:
+        """Load the loops from the cache; if they are not there, have them compiled, once."""
         try:
-            step()
+            with self._busy:
+                from dmsgd.compiled.jit import NotCached
+            try:
+                self._load(background=True, only_cached=self._compiler is None)
+            except NotCached as missing:
+                self._compiler = start_compiler() if missing.can_be_kept else None
+                if self._compiler is None:
+                    self._load(background=True)
         except Exception:
             log.info("compiled loops were not loaded in the background", exc_info=True)
             self.ready = True  # the next draw compiles in place, and shows what is wrong
-
-    def _load_or_start_compiler(self) -> None:
-        with self._busy:
-            from dmsgd.compiled.jit import NotCached
-        try:
-            self._load(background=True, only_cached=True)
-        except NotCached as missing:
-            self._compiler = start_compiler() if missing.can_be_kept else None
-            if self._compiler is None:
-                self._load(background=True)
 
     def _load(self, background: bool = False, only_cached: bool = False) -> None:
         """Load the loops one by one; a fork, or the end of Python, waits for one at most."""
