@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -64,8 +65,20 @@ def one_line(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}".removesuffix(": ")
-    message = error.message("use", as_options) if isinstance(error, HasFixes) else str(error)
+    message = error.message("use", _known_options) if isinstance(error, HasFixes) else str(error)
     return " ".join(message.split()) or type(error).__name__
+
+
+def _known_options(arguments: Mapping[str, object]) -> str:
+    """Return arguments as options, but those that the command which runs does not have."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return as_options(arguments)
+    name = context.find_root().invoked_subcommand
+    parameters = app.commands[name].params if name else ()
+    known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
+    options = (as_options({name: value}) for name, value in arguments.items())
+    return " ".join(each for each in options if each.split()[0] in known)
 
 
 def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -12,7 +12,8 @@ from dmsgd.designs.options import DesignOptions
 from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.features import Features
-from dmsgd.files.chosen_rows import Column, write_rows
+from dmsgd.files.contract import Column
+from dmsgd.files.writing import write_rows
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
 

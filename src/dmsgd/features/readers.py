@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.files.arrays import check_chunks, load_npz, sparse_size
-from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
+from dmsgd.files.parquet_tables import ParquetTable
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray, Matrix, as_matrix, check_shape
 from dmsgd.runtime.memory import memory_limit, reserve
@@ -155,13 +155,12 @@ class ParquetReader(Reader):
     def __init__(self, path: Path, drop: Collection[str] = (), named: bool = False) -> None:
         self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
-        source = open_parquet(path)
-        self.columns = feature_columns(path, source, drop, named)
-        sizes = group_sizes(path, source)
-        self._set_shape((sum(sizes), sum(self.columns.values())))
-        self.groups = np.cumsum([0, *sizes])
+        table = ParquetTable(path)
+        self.widths = table.widths(drop, named)
+        self._set_shape((sum(table.sizes), sum(self.widths.values())))
+        self.groups = np.cumsum([0, *table.sizes])
         largest = f"the largest row group of {path}"
-        reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
+        reserve(max(table.sizes) * self.d, largest, "write it in smaller row groups")
 
     def bounds(self, width: int) -> IntArray:
         return bounds_along(self.groups, width)
@@ -169,14 +168,11 @@ class ParquetReader(Reader):
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         first = int(np.searchsorted(self.groups, start, side="right")) - 1
         last = int(np.searchsorted(self.groups, stop))
-        source, groups = open_parquet(self.path), list(range(first, last))
-        with readable(self.path, "Parquet"):
-            table = source.read_row_groups(groups, columns=list(self.columns))
         begin, end = self.groups[[first, last]].tolist()
-        rows = as_numbers(self.path, table, self.columns)
+        rows = ParquetTable(self.path).read_groups(range(first, last), self.widths)
         with readable(self.path, "Parquet"):
-            if rows.shape != (end - begin, self.d):
-                raise ValueError(f"rows {begin} to {end} have shape {rows.shape}")
+            if len(rows) != end - begin:
+                raise ValueError(f"rows {begin} to {end} are {len(rows)}")
         return rows[start - begin : stop - begin]
 
 
