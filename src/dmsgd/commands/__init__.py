@@ -5,7 +5,6 @@ Nothing heavy is imported until a command runs, so that help is shown at once.
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import signal
@@ -150,16 +149,12 @@ def main() -> None:
         sent = getattr(signal, name, None)
         if sent and signal.getsignal(sent) != signal.SIG_IGN:  # nohup ignores it
             signal.signal(sent, lambda number, _: sys.exit(128 + number))  # the code of shells
-    output = open_streams()
+    open_streams()
     try:
         app(prog_name="dmsgd")
     except SystemExit as end:
-        sys.stdout.flush()
         if any(each.daemon and each.name == "dmsgd" for each in threading.enumerate()):
+            sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))  # LAPACK in a thread crashes while Python unloads it
-        lost = output.error
-        if lost is None or lost.errno == errno.EPIPE or end.code:
-            raise
-        echo_error(f"error: standard output: {lost.strerror}")  # `| head` loses nothing
-        sys.exit(1)
+        raise
