@@ -39,7 +39,7 @@ def test_demo_prints_one_screen_and_writes_a_page(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     answer = CliRunner().invoke(app, ["demo", "--seeds", "2", "--out", str(out)])
     assert answer.exit_code == 0, answer.output
-    for words in (f"uniform batch of {K}", f"diverse batch of {K}", "random", "select", "100,000"):
+    for words in (f"uniform batch of {K}", f"diverse batch of {K}", "random", "select"):
         assert words in answer.output
     assert str(out / "digits.html") in answer.output
     assert "Digits" in (out / "digits.html").read_text(encoding="utf-8")

@@ -218,7 +218,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("-k 301 -o c.csv", "-k 301 new items .*at most 300"),
+        ("-k 301 -o c.csv", "k=301 new items .*at most 300"),
         ("-k 5 --given 7,300,1e3 -o c.csv", "--given 7,300,1e3 names 2 numbers .*: 300, 1e3"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt names 300 numbers that no item has: a, "),
         ("-k 5 --exclude none.txt -o c.csv", r"no file none\.txt"),
@@ -226,7 +226,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --exclude -1 -o c.csv", "--exclude -1 names 1 number that no item has: -1"),
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
-        ("-k 5 --quality minus.txt -o c.csv", "--quality must not be negative"),
+        ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
         ("-k 5 --quality few.txt --how draw -o c.csv", "too little for double.*; use --how greedy"),
         ("-k 5 -o c.xlsx", r"must end in \.csv or \.parquet or \.jsonl or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
@@ -248,10 +248,10 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message)
 
 def test_columns_are_named_where_there_is_none(folder):
     fails("pool.csv --id nobody -k 5", "no column 'nobody' for --id; it has name, body")
-    fails("pool.csv -k 5", "'name', 'body' are text: show .*--texts NAME .*--drop name,body")
-    show = "'body' is text: show it with --texts body, or leave it out with --drop body"
+    fails("pool.csv -k 5", "'name', 'body' are not numeric .text.*--drop name,body")
+    show = "'body' is not numeric .text.* --texts body, or --drop body"
     fails("pool.csv --id name -k 5", show)
-    fails("pool.csv --texts name -k 5", "'body' is text: leave it out with --drop body")
+    fails("pool.csv --texts name -k 5", show)
     fails("pool.csv --columns body,score -k 5", show)
 
 
@@ -262,7 +262,9 @@ def test_numbers_beside_a_column_of_lists_are_no_features_unless_they_are_named(
     result = invoke(f"pool.{ending} -k 5 -o c.csv")
     assert items("c.csv") == dmsgd.select(X, 5).tolist()
     (line,) = (line for line in result.stderr.splitlines() if "left out" in line)
-    assert re.search("lists of numbers in vector.* column score .*use --columns vector,score", line)
+    assert re.search(
+        "lists of numbers in vector.* left out: score; use --columns vector,score", line
+    )
     for options in ("--columns vector", "--drop score", "--quality score --diversity 1"):
         run(f"pool.{ending} {options} -k 5 -o c.csv --force")  # which sees that there is no warning
         assert items("c.csv") == dmsgd.select(X, 5).tolist()

@@ -26,7 +26,6 @@ from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
 from dmsgd.features.products import SparseGram
 from dmsgd.features.readers import SparseReader
-from dmsgd.files.arrays import SparseFile
 from dmsgd.spectra.eigenvectors import Projected
 from test_words import texts
 
@@ -157,7 +156,9 @@ def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert peak < 30_000 * 400 * 8 / 4
 
 
-def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_is_a_large_file_or_several_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     places = rng.integers(40, size=2000), np.arange(2001)
     short = sparse.csr_array((rng.random(2000), *places), shape=(2000, 40))
@@ -165,15 +166,7 @@ def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 12_000)
     for compressed in (True, False):
         folder = written(tmp_path / str(compressed), X, compressed=compressed)
-        bounds = open_features(folder).bounds
-        assert bounds[0] == 0
-        assert bounds[-1] == 2100
-        sizes = np.diff(bounds)
-        if compressed:
-            assert sizes.tolist() == [2100]  # a compressed file is read as a whole
-        else:
-            assert sizes[:3].max() < 30  # 40 entries a row
-            assert sizes[-3:].min() > 150  # one
+        assert open_features(folder).bounds.tolist() == [0, 2100]  # a file is read as a whole
         wide = dmsgd.kernels.nystrom(
             dmsgd.kernels.RBF(open_features(folder), 1.0), 50
         ).vectors.features
@@ -182,29 +175,24 @@ def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.Monke
     assert open_features(many).bounds.size < 30  # files that follow each other share a block
 
 
-def test_large_single_files_are_read_in_blocks_if_they_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("compressed", [True, False])
+def test_large_single_files_are_read_as_one_block(
+    compressed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X = texts(2000, 30)
-    sparse.save_npz(tmp_path / "plain.npz", X, compressed=False)
-    sparse.save_npz(tmp_path / "packed.npz", X)
+    X, path = texts(2000, 30), tmp_path / "x.npz"
+    sparse.save_npz(path, X, compressed=compressed)
     expected = dmsgd.diversify(X, K, kernel="linear", normalize=False).sample(20, seed=0)
     monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 2**30)
-    for name in ("plain.npz", "packed.npz"):
-        assert not isinstance(as_features(tmp_path / name), Blocks)
+    assert not isinstance(as_features(path), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "500KB")
-    assert isinstance(as_features(tmp_path / "plain.npz"), Blocks)
-    assert isinstance(as_features(tmp_path / "packed.npz"), Blocks)
+    assert isinstance(as_features(path), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "800KB")
     np.testing.assert_array_equal(
-        dmsgd.diversify(tmp_path / "plain.npz", K, kernel="linear", normalize=False).sample(
-            20, seed=0
-        ),
-        expected,
+        dmsgd.diversify(path, K, kernel="linear", normalize=False).sample(20, seed=0), expected
     )
     monkeypatch.setenv("DMSGD_MEMORY", "50KB")
-    with pytest.raises(MemoryError, match=r"packed\.npz needs .*compressed=False"):
-        dmsgd.diversify(tmp_path / "packed.npz", K, kernel="linear", normalize=False)
+    with pytest.raises(MemoryError, match=r"x\.npz needs .*write smaller files"):
+        dmsgd.diversify(path, K, kernel="linear", normalize=False)
 
 
 @pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "csr_matrix"])
@@ -293,12 +281,8 @@ DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("block", [2**12, 2**25], ids=["in parts", "whole"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_files_are_one_clear_error(
-    damage: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
+def test_damaged_files_are_one_clear_error(damage: Any, tmp_path: Path) -> None:
     folder = written(tmp_path / "corpus", texts(600, 20), 300, compressed=False)
     damage(folder / "001.npz")
     with pytest.raises(
@@ -363,7 +347,7 @@ def test_declared_sizes_are_refused_before_anything_is_allocated(
         folder / "000.npz", format=b"csr", shape=[1, 20], indptr=[0, 10**7],
         indices=np.zeros(10**7, np.int8), data=np.zeros(10**7, np.int8),
     )  # fmt: skip
-    with pytest.raises(MemoryError, match=r"000\.npz needs .*; write smaller files, or"):
+    with pytest.raises(MemoryError, match=r"000\.npz needs .*; write smaller files"):
         dmsgd.diversify(folder, K, kernel="linear", normalize=False)
 
 
@@ -435,20 +419,6 @@ def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.Mo
     np.testing.assert_array_equal(parts.matrix(), whole)
     both = one.add(X[:200]).plus(other.add(X[200:])).matrix()
     np.testing.assert_allclose(both, whole, rtol=1e-13)
-
-
-def test_rows_of_a_file_that_is_not_compressed(tmp_path: Path) -> None:
-    X = texts(500, 30)
-    sparse.save_npz(tmp_path / "x.npz", X, compressed=False)
-    file = SparseFile.open(tmp_path / "x.npz")
-    file.check()
-    for first, last in ((0, 500), (3, 4), (77, 77), (499, 500)):
-        for whole in (True, False):
-            found = file.rows(first, last, whole).toarray()
-            np.testing.assert_array_equal(found, X[first:last].toarray())
-    np.testing.assert_array_equal(file.starts(), X.indptr)
-    sparse.save_npz(tmp_path / "packed.npz", X)
-    assert SparseFile.open(tmp_path / "packed.npz").parts is None
 
 
 def test_small_eigenvalues_take_more_rounds(tmp_path: Path, kept: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 #: Options of the command line that are not their argument with dashes.
 OPTIONS = {"k": "-k", "w": "-w", "overwrite": "--force"}
 #: Fixes that are options of the command line and no arguments.
-COMMAND_LINE = frozenset({"columns", "drop"})
+COMMAND_LINE = frozenset({"columns", "drop", "texts"})
 
 
 class HasFixes(Exception):

@@ -159,7 +159,7 @@ STEPS = (
     ),
     Step(
         "select iris.csv --drop flower -k 10",
-        ("^error: .*'species' is text: show it with --texts species, or .* --drop species",),
+        ("^error: .*'species' is not numeric .text.* --texts species, or --drop species",),
         code=2,
     ),
     Step(
@@ -231,7 +231,7 @@ for what in (lambda: dmsgd.torch.loader, lambda: dmsgd.designs.clustered(np.eye(
     Step(
         "select embeddings.parquet -k 20 -o chosen.jsonl",
         (
-            "warning: .*column label beside it is left out; use --columns embedding,label",
+            "warning: .*left out: label; use --columns embedding,label",
             "1,797 items x 64",
             "20 items cover the pool as well as",
             "written chosen.jsonl",

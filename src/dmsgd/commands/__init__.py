@@ -5,13 +5,13 @@ Nothing heavy is imported until a command runs, so that help is shown at once.
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import signal
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -64,8 +64,20 @@ def one_line(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}".removesuffix(": ")
-    message = error.message("use", as_options) if isinstance(error, HasFixes) else str(error)
+    message = error.message("use", _known_options) if isinstance(error, HasFixes) else str(error)
     return " ".join(message.split()) or type(error).__name__
+
+
+def _known_options(arguments: Mapping[str, object]) -> str:
+    """Return arguments as options, but those that the command which runs does not have."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return as_options(arguments)
+    name = context.find_root().invoked_subcommand
+    parameters = app.commands[name].params if name else ()
+    known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
+    options = (as_options({name: value}) for name, value in arguments.items())
+    return " ".join(each for each in options if each.split()[0] in known)
 
 
 def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -137,16 +149,12 @@ def main() -> None:
         sent = getattr(signal, name, None)
         if sent and signal.getsignal(sent) != signal.SIG_IGN:  # nohup ignores it
             signal.signal(sent, lambda number, _: sys.exit(128 + number))  # the code of shells
-    output = open_streams()
+    open_streams()
     try:
         app(prog_name="dmsgd")
     except SystemExit as end:
-        sys.stdout.flush()
         if any(each.daemon and each.name == "dmsgd" for each in threading.enumerate()):
+            sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))  # LAPACK in a thread crashes while Python unloads it
-        lost = output.error
-        if lost is None or lost.errno == errno.EPIPE or end.code:
-            raise
-        echo_error(f"error: standard output: {lost.strerror}")  # `| head` loses nothing
-        sys.exit(1)
+        raise

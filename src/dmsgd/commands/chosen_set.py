@@ -1,23 +1,28 @@
-"""What `dmsgd select` knows about items, and tells and writes about those that were chosen."""
+"""Items that `dmsgd select` is told about, and what it tells and writes about the chosen ones."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmsgd.commands.data_files import DataFiles
-from dmsgd.commands.named_items import NUMBER, check_ids
 from dmsgd.commands.output import atomic_write
 from dmsgd.commands.terminal import echo
-from dmsgd.inputs.messages import few, number, visible
+from dmsgd.inputs.messages import cell, counted, few, number, visible
 
 if TYPE_CHECKING:
-    from dmsgd.files.chosen_rows import Column
+    from dmsgd.files.contract import Column
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.selection.result import Selection
 
+#: The column of an output that holds item numbers; characters that a message shows of a list.
+NUMBER, SHOWN = "item", 200
+#: The end of a file of items, or of one of its columns, file.csv:NAME.
+FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
 #: What is known about items, and the option that names it.
 KNOWN = {
     "id": "--id",
@@ -48,8 +53,46 @@ def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
         "cost": files.numbers("--costs", n),
     }
     if found["id"] is not None:
-        check_ids(files.beside["--id"], found["id"])
+        (commonest, times), *_ = Counter(map(str, found["id"])).most_common(1)
+        if times > 1:
+            raise ValueError(
+                f"--id {files.beside['--id']} must tell items apart, but "
+                f"{visible(repr(commonest), SHOWN)} occurs {times:,} times; name another column, "
+                f"or leave --id out"
+            )
     return {name: column for name, column in found.items() if column is not None}
+
+
+def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
+    """Return the items that --given or --exclude names, or that files of ids hold, sorted.
+
+    ids:     of all items, each once; their numbers if they have no others.
+    columns: names of the column of a file that holds ids.
+    """
+    import numpy as np
+
+    from dmsgd.files.tables import column_names, read_entries
+
+    places: dict[str, int] = {}
+    if texts:
+        places = {cell(each): item for item, each in enumerate(ids)}  # as in an earlier output
+        places |= {str(each): item for item, each in enumerate(ids)}
+    found: set[int] = set()
+    for text in texts:
+        if FILE.search(text) and text not in places:
+            held = column_names(text)
+            path = next((f"{text}:{name}" for name in columns if name in held), text)
+            listed = [str(each) for each in read_entries(path).tolist()]
+        else:
+            listed = [text] if text in places else text.split(",")
+        listed = [each if each in places else each.strip() for each in listed]
+        unknown = [each for each in listed if each not in places]
+        if unknown:
+            what = counted(len(unknown), "number" if NUMBER in columns else "id")
+            shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
+            raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
+        found |= {places[each] for each in listed}
+    return np.array(sorted(found), dtype=np.int64)
 
 
 def facts_of(
@@ -93,7 +136,7 @@ def columns_of(
     """
     import numpy as np
 
-    from dmsgd.files.chosen_rows import NUMBERS_ALONE, distinct_names, read_rows
+    from dmsgd.files.writing import NUMBERS_ALONE
 
     found: list[Column] = [(NUMBER, chosen)]
     if suffix in NUMBERS_ALONE:
@@ -107,13 +150,26 @@ def columns_of(
     for name, column in about.items():
         if files.beside[KNOWN[name]] not in files.names:
             found.append((name, column[chosen]))
-    own = read_rows(files.features, chosen, n, files.feature_names(), verbatim=suffix == ".csv")
-    return distinct_names(found, own)
+    if files.table is None:
+        return found
+    leave_out = set(files.feature_names())
+    own, rows = files.table.rows(chosen, leave_out, verbatim=suffix == ".csv")
+    if rows != n:
+        raise ValueError(
+            f"{files.features} has {rows:,} rows and had {n:,}: it changed meanwhile; try again"
+        )
+    taken = {name for name, _ in found}
+    for name, column in own:
+        while name in taken:
+            name = f"input_{name}"
+        taken.add(name)
+        found.append((name, column))
+    return found
 
 
 def write_set(output: Path | None, columns: list[Column], force: bool) -> None:
     """Write a set to a file, or print it as CSV."""
-    from dmsgd.files.chosen_rows import write_rows
+    from dmsgd.files.writing import write_rows
 
     if output is not None:
         with atomic_write(output, force) as file:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from dmsgd.errors import as_options
 from dmsgd.inputs.messages import few
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dmsgd.features import Features
+    from dmsgd.files.contract import Table
     from dmsgd.inputs.arrays import FloatArray
 
 #: Options that name the features.
@@ -27,73 +27,52 @@ BESIDE = ("labels", "id", "texts", "quality", "groups", "costs")
 class DataFiles:
     """The file with features, which of its columns are features, and what is known beside them.
 
-    beside:      by option, such as "--labels", a column of the features or a file.
-    shows_texts: whether a column of text is more likely one for --texts than for --labels.
+    beside: by option, such as "--labels", a column of the features or a file.
     """
 
     features: str
     columns: str | None = None
     drop: str | None = None
     beside: dict[str, str] = field(default_factory=dict)
-    shows_texts: bool = False
 
     @classmethod
     def named(cls, given: dict[str, Any]) -> DataFiles:
         """Return the files that the options of a command name."""
         files = {name: given[name] for name in FILES}
         beside = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
-        return cls(**files, beside=beside, shows_texts="id" in given)
+        return cls(**files, beside=beside)
 
     def inputs(self) -> list[str]:
         """Return all files that are read, or columns of them."""
         return [self.features, *self.beside.values()]
 
     @cached_property
+    def table(self) -> Table | None:
+        """The table that holds the features, if one does."""
+        from dmsgd.files.tables import find_table
+
+        return find_table(self.features)
+
+    @cached_property
     def names(self) -> list[str]:
         """The columns of the features; none if they are no table."""
-        from dmsgd.files.tables import column_names
-
-        return column_names(self.features)
+        return [] if self.table is None else self.table.names
 
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y."""
+        from dmsgd.features.convert import open_features
+
         drop = self.dropped
         for option in self.beside:
             self._find(option)  # raises for a column that is not there
-        X = self._open(self.features, drop, on_cluster)
-        return X, self.classes("--labels", X.shape[0])
-
-    def _open(self, path: str, drop: frozenset[str], on_cluster: bool = False) -> Features:
-        """Return the features in a file; of a table all columns that are not in `drop`."""
-        from dmsgd.features.convert import open_features
-        from dmsgd.files.columns import NotNumericError
-
         named = self.columns is not None
-        try:
-            return open_features(path, drop, named=named, on_cluster=on_cluster)
-        except NotNumericError as error:
-            if not (self.shows_texts and error.texts):
-                raise
-            raise ValueError(self._about_texts(path, error.texts)) from None
-
-    def _about_texts(self, path: str, names: tuple[str, ...]) -> str:
-        """Return what to do about columns of text."""
-        drop = as_options({"drop": ",".join(names)})
-        if len(names) > 1:
-            every = few([repr(name) for name in names])
-            ways = f"show them with --texts NAME or --id NAME, or leave them out with {drop}"
-            return f"{path}: {every} are text: {ways}"
-        if "--texts" in self.beside:
-            return f"{path}: {names[0]!r} is text: leave it out with {drop}"
-        show = as_options({"texts": names[0]})
-        return f"{path}: {names[0]!r} is text: show it with {show}, or leave it out with {drop}"
+        X = open_features(self.features, drop, named=named, on_cluster=on_cluster)
+        return X, self.classes("--labels", X.shape[0])
 
     def feature_names(self) -> list[str]:
         """Return the columns that are features; none if the features are no table."""
-        from dmsgd.files.tables import feature_names
-
         named = self.columns is not None
-        return feature_names(self.features, self.dropped, named) if self.names else []
+        return [] if self.table is None else list(self.table.features(self.dropped, named))
 
     def load_like(self, option: str, path: str, d: int) -> Features:
         """Return the features in another file, which needs the d columns of the first one.
@@ -114,7 +93,7 @@ class DataFiles:
                 )
             other = open_features(path, frozenset(names) - known, named=True)
         else:
-            other = self._open(path, frozenset())
+            other = open_features(path)
         if other.d != d:
             raise ValueError(
                 f"{option} {path} has {other.d:,} features and {self.features} has {d:,}; give "

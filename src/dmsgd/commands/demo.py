@@ -1,10 +1,8 @@
-"""`dmsgd demo`: a diverse batch, what to label, and the time per batch, on one screen."""
+"""`dmsgd demo`: a diverse batch and what to label, on one screen, and a page."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 PAGE, POOL = "digits.html", 900
 #: Points in each group of the picture, and items in its batches.
 GROUP_SIZES, K = (180, 45, 15), 16
-#: Numbers of digits that are labelled; numbers of items for which batches are timed.
-LABELLED, ITEMS = (20, 50, 100), (1_000, 10_000, 100_000)
+#: Numbers of digits that are labelled.
+LABELLED = (20, 50, 100)
 WIDTH, HEIGHT = 36, 10
 
 
@@ -40,9 +38,9 @@ WIDTH, HEIGHT = 36, 10
 @click.option("--seeds", type=click.IntRange(min=2), default=5, help="Repetitions.")
 @FORCE
 def demo(out: Path, seeds: int, force: bool) -> None:
-    """Show diverse batches, what to label, time per batch, and a page.
+    """Show diverse batches, what to label, and a page.
 
-    On generated points and scikit-learn's digits; half a minute. Nothing is downloaded.
+    On generated points and scikit-learn's digits; some seconds. Nothing is downloaded.
 
     \b
     Examples:
@@ -67,8 +65,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
         for seed in range(seeds):
             accuracy.append(compare_labelled(digits / 16, digit, seed))
             progress((seed + 1) / seeds)
-    with progress_bar("Timing batches") as progress:
-        echo(figures_table(accuracy, time_batches(progress)))
+    echo(accuracy_table(accuracy))
     echo(
         "Few labels: choose them with select; items nearest to k-means centres do nearly as well. "
         "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
@@ -152,46 +149,19 @@ def compare_labelled(X: FloatArray, y: IntArray, seed: int) -> dict[str, list[fl
     return found
 
 
-def time_batches(progress: Callable[[float], None]) -> list[float]:
-    """Return the CPU time in ms per diverse batch of 64, for each number of items."""
-    import numpy as np
-
-    import dmsgd
-
-    found = []
-    for n in ITEMS:
-        design = dmsgd.diversify(np.random.default_rng(0).normal(size=(n, 128)), k=64)
-        design.sample(200, seed=0)  # the first call compiles
-        spent = []
-        for seed in range(1, 6):  # the least counts: threads of BLAS may still be waiting for work
-            began = time.process_time()
-            design.sample(200, seed)
-            spent.append(time.process_time() - began)
-        found.append(1000 * min(spent) / 200)
-        progress(len(found) / len(ITEMS))
-    return found
-
-
-def figures_table(accuracy: list[dict[str, list[float]]], times: list[float]) -> Table:
-    """Return the accuracies, with 95 % intervals, and the times, side by side."""
+def accuracy_table(accuracy: list[dict[str, list[float]]]) -> Table:
+    """Return the accuracies of several repetitions, with 95 % intervals."""
     import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from scipy import special
 
     seeds = len(accuracy)
-    left = Table("labelled", title="Which digits to label? Accuracy in %", box=SIMPLE_HEAD)
+    table = Table("labelled", title="Which digits to label? Accuracy in %", box=SIMPLE_HEAD)
     for name in accuracy[0]:
-        left.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     for at, k in enumerate(LABELLED):
         scores = [np.array([each[name][at] for each in accuracy]) for name in accuracy[0]]
         half = special.stdtrit(seeds - 1, 0.975) / np.sqrt(seeds)
-        left.add_row(str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores))
-    right = Table(title="Diverse batches of 64", box=SIMPLE_HEAD)
-    for name in ("items", "ms per batch"):
-        right.add_column(name, justify="right")
-    for n, ms in zip(ITEMS, times, strict=True):
-        right.add_row(f"{n:,}", f"{ms:.2f}")
-    both = Table.grid(padding=(0, 3, 0, 0))
-    both.add_row(left, right)
-    return both
+        table.add_row(str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores))
+    return table

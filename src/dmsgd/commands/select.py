@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -9,9 +10,16 @@ from typing import Any
 
 import click
 
-from dmsgd.commands.chosen_set import columns_of, facts_of, read_about, write_set
+from dmsgd.commands.chosen_set import (
+    FILE,
+    NUMBER,
+    columns_of,
+    facts_of,
+    named_items,
+    read_about,
+    write_set,
+)
 from dmsgd.commands.data_files import FILES, DataFiles, load_images
-from dmsgd.commands.named_items import FILE, NUMBER, group_numbers, named_items, options_named
 from dmsgd.commands.options import (
     COLUMNS,
     DIVERSITY,
@@ -160,7 +168,7 @@ def select(
     lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
     if output is not None:
-        from dmsgd.files.chosen_rows import OUTPUTS
+        from dmsgd.files.writing import OUTPUTS
 
         check_output(output, OUTPUTS, inputs, force)
         if output.suffix.lower() == ".parquet":
@@ -183,9 +191,8 @@ def select(
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
-    with options_named():
-        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
-        thread_count(asked["workers"])
+    Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+    thread_count(asked["workers"])
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
@@ -217,7 +224,7 @@ def select(
             f"different units",
             standardize=True,
         )
-    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+    with progress_bar("the set (the first run of all compiles the sampler)"):
         found = choose(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         covering = found if isinstance(found, Selection) else None
         chosen = found if covering is None else covering.items
@@ -260,3 +267,23 @@ def select(
         echo_classes(
             y[free], np.searchsorted(free, chosen), True, ("items", "chosen", "at random"), counts
         )
+
+
+def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] | None:
+    """Return what --at-most or --at-least says: one number for all groups, or some by name."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not re.fullmatch("[0-9]{1,18}", number.strip(), re.ASCII):
+            raise ValueError(
+                f"{option} {visible(text, 200)} is no number of items; give one for all groups, "
+                f"such as {option} 50, or one for a group, such as {option} web=50"
+            )
+        if name in found:
+            raise ValueError(f"{option} is given twice for {visible(name) or 'all groups'}")
+        found[name] = int(number)
+    if "" not in found:
+        return found or None
+    if len(found) > 1:
+        raise ValueError(f"{option} gives a number for all groups and for some; give one kind")
+    return found[""]

@@ -1,20 +1,17 @@
-"""Print lines and tables, and finish the work when the terminal is lost."""
+"""Print lines and tables, and finish the work when nobody reads them."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from dmsgd.inputs.messages import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from dmsgd.inputs.arrays import IntArray
@@ -27,22 +24,22 @@ NAME = 40
 
 def echo(what: str | Table = "", *, wrapped: bool = False) -> None:
     """Print a line or a table to standard output; `wrapped` breaks lines at the terminal's end."""
-    if isinstance(what, str):
-        _console().print(visible(what), soft_wrap=not wrapped)
-    else:
-        _console().print(what)
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)  # text is text
+    with console.capture() as text:
+        if isinstance(what, str):
+            console.print(visible(what), soft_wrap=not wrapped)
+        else:
+            console.print(what)
+    with _lost(1):
+        print(text.get(), end="", flush=True)
 
 
 def echo_error(line: str) -> None:
     """Print one line to standard error."""
-    click.echo(visible(line), err=True)
-
-
-def _console() -> Console:
-    """Return a console that takes text for text: no markup, no emoji."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
+    with _lost(2):
+        print(visible(line), file=sys.stderr, flush=True)
 
 
 def echo_classes(
@@ -78,37 +75,31 @@ def echo_classes(
     echo(table)
 
 
-class Lasting(io.FileIO):
-    """A stream whose writes always succeed; `error` is the first one that in truth failed."""
+@contextmanager
+def _lost(number: int) -> Iterator[None]:
+    """Drop what is printed to a stream (1: output, 2: error) after it could not be written.
 
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        """Return how many bytes were written, or dropped after an error."""
-        if self.error is None:
-            try:
-                written = super().write(data)
-                if written is not None:
-                    return written
-                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-            except OSError as error:
-                self.error = error
-        return len(data)
+    Only lost output is an error, and not if it goes to a closed pipe, as of `| head`.
+    """
+    try:
+        yield
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)  # or Python tries again as it ends
+        if number == 1 and not isinstance(error, BrokenPipeError):
+            raise
 
 
-def open_streams() -> Lasting:
-    """Make writing to standard output and error always succeed; return the stream of the former.
+def open_streams() -> None:
+    """Escape characters that the encodings of the streams lack, and open closed descriptors.
 
-    Closed descriptors are opened on the null device: the next file to be opened would otherwise
-    take their number, and what is printed. Characters that the encoding lacks are escaped.
+    The next file to be opened would otherwise take their number, and what is printed.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)
-    output, errors = (Lasting(number, "w", closefd=False) for number in (1, 2))
-    for name, below in (("stdout", output), ("stderr", errors)):
-        encoding = getattr(getattr(sys, name), "encoding", "utf-8")
-        writer = io.BufferedWriter(below)
-        text = io.TextIOWrapper(writer, encoding, errors="backslashreplace", line_buffering=True)
-        setattr(sys, name, text)
-    return output
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - to the end of the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

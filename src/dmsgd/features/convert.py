@@ -20,9 +20,8 @@ from dmsgd.features.blocks import Blocks, in_blocks, is_large
 from dmsgd.features.contract import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
-from dmsgd.files.json_lines import read_features
-from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
-from dmsgd.files.tables import read_column, read_numbers
+from dmsgd.files.paths import FEATURE_NAMES, TABLES, find_file
+from dmsgd.files.tables import open_text_table, read_column
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.messages import few
@@ -110,12 +109,10 @@ def open_features(
     if drop and suffix not in TABLES:
         raise ValueError(f"{path} has no columns to drop {', '.join(drop)} from; only tables do")
     found: Any
-    if suffix in TEXT_TABLES:
-        found = read_numbers(file, drop)
-    elif suffix == ".parquet":
+    if suffix == ".parquet":
         found = ParquetReader(file, drop, named)
-    elif suffix == ".jsonl":
-        found = read_features(file, drop, named)
+    elif suffix in TABLES:
+        found = open_text_table(file).numbers(drop, named)
     elif suffix == ".zarr":
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))

@@ -10,10 +10,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.files.arrays import SparseFile, check_chunks
-from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
+from dmsgd.files.arrays import check_chunks, load_npz, sparse_size
+from dmsgd.files.parquet_tables import ParquetTable
 from dmsgd.files.paths import readable
-from dmsgd.inputs.arrays import IntArray, Matrix, check_shape
+from dmsgd.inputs.arrays import IntArray, Matrix, as_matrix, check_shape
 from dmsgd.runtime.memory import memory_limit, reserve
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
@@ -155,13 +155,12 @@ class ParquetReader(Reader):
     def __init__(self, path: Path, drop: Collection[str] = (), named: bool = False) -> None:
         self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
-        source = open_parquet(path)
-        self.columns = feature_columns(path, source, drop, named)
-        sizes = group_sizes(path, source)
-        self._set_shape((sum(sizes), sum(self.columns.values())))
-        self.groups = np.cumsum([0, *sizes])
+        table = ParquetTable(path)
+        self.widths = table.widths(drop, named)
+        self._set_shape((sum(table.sizes), sum(self.widths.values())))
+        self.groups = np.cumsum([0, *table.sizes])
         largest = f"the largest row group of {path}"
-        reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
+        reserve(max(table.sizes) * self.d, largest, "write it in smaller row groups")
 
     def bounds(self, width: int) -> IntArray:
         return bounds_along(self.groups, width)
@@ -169,82 +168,67 @@ class ParquetReader(Reader):
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         first = int(np.searchsorted(self.groups, start, side="right")) - 1
         last = int(np.searchsorted(self.groups, stop))
-        source, groups = open_parquet(self.path), list(range(first, last))
-        with readable(self.path, "Parquet"):
-            table = source.read_row_groups(groups, columns=list(self.columns))
         begin, end = self.groups[[first, last]].tolist()
-        rows = as_numbers(self.path, table, self.columns)
+        rows = ParquetTable(self.path).read_groups(range(first, last), self.widths)
         with readable(self.path, "Parquet"):
-            if rows.shape != (end - begin, self.d):
-                raise ValueError(f"rows {begin} to {end} have shape {rows.shape}")
+            if len(rows) != end - begin:
+                raise ValueError(f"rows {begin} to {end} are {len(rows)}")
         return rows[start - begin : stop - begin]
 
 
 @final
 class SparseReader(Reader):
-    """The rows of sparse matrices in files, in blocks of about as many entries.
-
-    A block is a file, several small ones, or a part of a large one that is CSR and not compressed;
-    other files can only be read whole.
-    """
+    """The rows of sparse matrices in files, in blocks of one large file or several small ones."""
 
     kind = "sparse, streamed"
     sparse_rows = True
 
     def __init__(self, path: Path) -> None:
-        self.name, paths = str(path), _sparse_files(path)
-        self.states = {path: file_state(path) for path in paths}
-        self.files = [SparseFile.open(path) for path in paths]
-        d = self.files[0].d
-        for file in self.files:
-            if file.d != d:
+        self.name, self.files = str(path), _sparse_files(path)
+        self.states = {file: file_state(file) for file in self.files}
+        sizes = [sparse_size(file) for file in self.files]
+        d = sizes[0][1]
+        for file, (_, columns, _) in zip(self.files, sizes, strict=True):
+            if columns != d:
                 raise ValueError(
-                    f"{file.file} has {file.d} columns and {self.files[0].file} has {d}; all "
-                    f"files of a folder are rows of one matrix and need the same columns"
+                    f"{file} has {columns} columns and {self.files[0]} has {d}; all files of a "
+                    f"folder are rows of one matrix and need the same columns"
                 )
-        self._set_shape((sum(file.n for file in self.files), d))
-        self.edges = np.cumsum([0, *(file.n for file in self.files)])
-        for file in self.files:
-            if self._is_cut(file):
-                file.check()
-            else:
-                advice = "write smaller files, or CSR with save_npz(file, X, compressed=False)"
-                reserve(2 * file.entries + file.n, f"all of {file.file}", advice)
+        self._set_shape((sum(rows for rows, _, _ in sizes), d))
+        for file, (rows, _, entries) in zip(self.files, sizes, strict=True):
+            reserve(2 * entries + rows, f"all of {file}", "write smaller files")
+        self.edges = np.cumsum([0, *(rows for rows, _, _ in sizes)])
+        self.entries = [entries for _, _, entries in sizes]
 
     @property
     def bytes(self) -> int:
-        return sum(ENTRY * file.entries + 8 * file.n for file in self.files)
-
-    @staticmethod
-    def _is_cut(file: SparseFile) -> bool:
-        return file.parts is not None and ENTRY * file.entries + ROW * file.n > block_bytes()
+        return ENTRY * sum(self.entries) + 8 * self.n
 
     def bounds(self, width: int) -> IntArray:
-        self.check_unchanged()
-        row = ROW + 8 * width
         edges, costs = [np.zeros(1)], [np.zeros(1)]
-        for first, file in zip(self.edges[:-1], self.files, strict=True):
-            if self._is_cut(file):
-                rows = np.arange(1, file.n + 1)
-                sums: Any = ENTRY * file.starts()[1:] + row * rows
-            else:  # to read a part of it, all of it is read
-                parts = 1 + 8 * width * file.n // (2 * block_bytes())
-                rows = np.linspace(0, file.n, parts + 1)[1:].astype(np.int64)
-                sums = np.linspace(0, ENTRY * file.entries + row * file.n, parts + 1)[1:]
-            edges.append(first + rows)
-            costs.append(costs[-1][-1] + sums)
+        rows_of = np.diff(self.edges).tolist()
+        for first, rows, entries in zip(self.edges[:-1], rows_of, self.entries, strict=True):
+            # To read a part of a file, all of it is read: only rows that become dense are cut.
+            parts = 1 + 8 * width * rows // (2 * block_bytes())
+            cost = ENTRY * entries + (ROW + 8 * width) * rows
+            edges.append(first + np.linspace(0, rows, parts + 1)[1:].astype(np.int64))
+            costs.append(costs[-1][-1] + np.linspace(0, cost, parts + 1)[1:])
         return _grouped(np.concatenate(edges).astype(np.int64), np.concatenate(costs))
 
     def read(self, start: int, stop: int) -> Any:
+        from scipy import sparse
+
         parts = []
         begin, end = np.searchsorted(self.edges, (start + 1, stop)).tolist()
         for number in range(begin - 1, end):
-            file, first = self.files[number], int(self.edges[number])
-            low, high = max(start - first, 0), min(stop - first, file.n)
+            first, last = self.edges[[number, number + 1]].tolist()
+            low, high = max(start, first), min(stop, last)
             if low < high:
-                parts.append(file.rows(low, high, whole=not self._is_cut(file)))
-        from scipy import sparse
-
+                file = self.files[number]
+                found = as_matrix(load_npz(file, None, ()), str(file), allow_tiny=True)
+                if found.shape != (last - first, self.d):
+                    raise ValueError(f"{file} has changed while it was read; write it again")
+                parts.append(found[low - first : high - first])
         return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 

@@ -1,4 +1,4 @@
-"""Columns of .jsonl files: an object per line, whose fields are the columns (JSON Lines)."""
+"""Tables in .jsonl files: an object per line, whose fields are the columns (JSON Lines)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import InputError
-from dmsgd.files.columns import (
-    LISTS,
-    NUMBERS,
-    TEXT,
-    column_number,
-    features_among,
-    kept_columns,
-    warn_left_out,
-)
+from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import open_text
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import visible
 from dmsgd.runtime.memory import reserve
 
@@ -30,54 +22,104 @@ from dmsgd.runtime.memory import reserve
 SHOWN = 40
 
 
-def read_objects(
-    file: Path, rows: Collection[int] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of each line, from 1, and its object; blank lines are skipped.
+class JsonTable(Table):
+    """A .jsonl file; its columns are the fields of the first object."""
 
-    rows: parse only these objects, counted from 0; the others are yielded without fields.
-    """
-    with open_text(file) as text:
-        row = -1
-        for number, line in enumerate(text, 1):
-            if line.isspace():
-                continue
-            row += 1
-            yield number, _parse(file, number, line) if rows is None or row in rows else {}
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        first = next((each for _, each in self.objects()), None)
+        if first is None:
+            raise ValueError(f"{file} holds blank lines only; write it again")
+        self.names = list(first)
 
+    def objects(self, rows: Collection[int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the number of each line, from 1, and its object; blank lines are skipped.
 
-def _parse(file: Path, number: int, line: str) -> dict[str, Any]:
-    """Return the object in a line."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        why = f"not JSON ({' '.join(str(error).split())})"
-    else:
-        if isinstance(found, dict):
-            return found
-        why = f"{visible(line.strip(), SHOWN)}, not an object"
-    raise ValueError(f"{file}: line {number} is {why}; write one object per line")
+        rows: parse only these objects, counted from 0; the others are yielded without fields.
+        """
+        with open_text(self.file) as text:
+            row = -1
+            for number, line in enumerate(text, 1):
+                if not line.isspace():
+                    row += 1
+                    yield number, self._parse(number, line) if rows is None or row in rows else {}
 
+    def _parse(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            why = f"not JSON ({' '.join(str(error).split())})"
+        else:
+            if isinstance(found, dict):
+                return found
+            why = f"{visible(line.strip(), SHOWN)}, not an object"
+        raise ValueError(f"{self.file}: line {number} is {why}; write one object per line")
 
-def field_names(file: Path) -> list[str]:
-    """Return the names of the columns: the fields of the first object."""
-    for _, each in read_objects(file):
-        return list(each)
-    raise ValueError(f"{file} holds blank lines only; write it again")
+    def kinds(self, drop: Collection[str]) -> dict[str, str]:
+        """Return what columns hold, by their first entry that is not null."""
+        missing = [self.names[j] for j in self.kept(drop)]
+        kinds = dict.fromkeys(missing, "null")
+        for _, each in self.objects():
+            for name in [name for name in missing if each.get(name) is not None]:
+                kinds[name] = _kind(each[name])
+                missing.remove(name)
+            if not missing:
+                break
+        return kinds
 
+    def numbers(self, drop: Collection[str], named: bool) -> FloatArray:
+        """Return the features side by side, a list as one column per entry; NaN if one is null."""
+        columns, known = self.features(drop, named, warn=True), set(self.names)
+        what = f"the features in {self.file}"
+        reserve(self.file.stat().st_size // 8, what, "save them as .npy or .parquet")
+        widths: dict[str, int] = {}
+        found, n = array("d"), 0
+        for number, each in self.objects():
+            n += 1
+            for name in columns:
+                value: Any = each.get(name)
+                entries = value if isinstance(value, list) else [np.nan if value is None else value]
+                try:
+                    found.extend(entries)
+                except (TypeError, OverflowError):
+                    shown = visible(json.dumps(value), SHOWN)
+                    raise ValueError(
+                        f"{self.file}: {name!r} is {shown} in line {number}; give finite numbers"
+                    ) from None
+                if len(entries) != widths.setdefault(name, len(entries)):
+                    raise InputError(
+                        f"{self.file}: column {name!r} holds lists of different lengths: line "
+                        f"{number} has {len(entries)} numbers, and the first line {widths[name]}",
+                        drop=name,
+                    )
+            for name in each.keys() - known:
+                if _kind(each[name]) in (LISTS, NUMBERS):
+                    raise ValueError(
+                        f"{self.file}: line {number} has a field {name!r} that the first line "
+                        f"lacks; write it in every line"
+                    )
+        return np.frombuffer(found).reshape(n, -1)
 
-def field_kinds(file: Path, drop: Collection[str] = ()) -> dict[str, str]:
-    """Return what each column that is not in `drop` holds, by its first entry that is not null."""
-    names = field_names(file)
-    missing = [names[j] for j in kept_columns(file, names, drop)]
-    kinds = dict.fromkeys(missing, "null")
-    for _, each in read_objects(file):
-        for name in [name for name in missing if each.get(name) is not None]:
-            kinds[name] = _kind(each[name])
-            missing.remove(name)
-        if not missing:
-            break
-    return kinds
+    def column(self, name: str | None, n: int | None) -> npt.NDArray[np.object_]:
+        """Return the entries as Python objects; None where one is missing."""
+        name = self.names[self.place(name)]
+        entries = [each.get(name) for _, each in self.objects()]
+        return np.fromiter(entries, dtype=object, count=len(entries))
+
+    def rows(
+        self, items: IntArray, leave_out: Collection[str], verbatim: bool
+    ) -> tuple[list[Column], int]:
+        """Return the fields; those that the first line lacks come last."""
+        places = {item: place for place, item in enumerate(items.tolist())}
+        found: dict[str, list[Any]] = {}
+        n = 0
+        for _, each in self.objects(places):
+            if (place := places.get(n)) is not None:
+                for name in (*self.names, *each):
+                    if name not in leave_out:
+                        found.setdefault(name, [None] * len(places))[place] = each.get(name)
+            n += 1
+        return list(found.items()), n
 
 
 def _kind(value: Any) -> str:
@@ -87,51 +129,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float):
         return NUMBERS
     return TEXT if isinstance(value, str) else "objects"
-
-
-def read_features(file: Path, drop: Collection[str] = (), named: bool = False) -> FloatArray:
-    """Return the columns of features side by side, a list as one column per entry.
-
-    drop, named: as for `parquet_tables.feature_columns`. A number that is missing is NaN.
-    """
-    kinds, known = field_kinds(file, drop), set(field_names(file))
-    columns = features_among(file, kinds, named)
-    warn_left_out(file, kinds, columns)
-    reserve(file.stat().st_size // 8, f"the features in {file}", "save them as .npy or .parquet")
-    widths: dict[str, int] = {}
-    found, n = array("d"), 0
-    for number, each in read_objects(file):
-        n += 1
-        for name in columns:
-            value: Any = each.get(name)
-            try:
-                if kinds[name] == NUMBERS:
-                    found.append(np.nan if value is None else value)
-                    continue
-                if len(value) != widths.setdefault(name, len(value)):
-                    raise InputError(
-                        f"{file}: column {name!r} holds lists of different lengths: line {number} "
-                        f"has {len(value)} numbers, and the first line {widths[name]}",
-                        drop=name,
-                    )
-                found.extend(value)
-            except (TypeError, OverflowError):
-                shown = visible(json.dumps(value), SHOWN)
-                raise ValueError(
-                    f"{file}: {name!r} is {shown} in line {number}, and holds {kinds[name]} before"
-                ) from None
-        for name in each.keys() - known:
-            if _kind(each[name]) in (LISTS, NUMBERS):
-                raise ValueError(
-                    f"{file}: line {number} has a field {name!r} that the first line lacks; write "
-                    f"it in every line"
-                )
-    return np.frombuffer(found).reshape(n, -1)
-
-
-def read_field(file: Path, name: str | None) -> npt.NDArray[np.object_]:
-    """Return the column `name`, or the only one, as Python objects; None where it is missing."""
-    names = field_names(file)
-    name = names[column_number(file, names, name)]
-    entries = [each.get(name) for _, each in read_objects(file)]
-    return np.fromiter(entries, dtype=object, count=len(entries))

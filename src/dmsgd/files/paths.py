@@ -15,8 +15,7 @@ from dmsgd.errors import InputError
 from dmsgd.inputs.messages import visible
 
 #: Suffixes of tables.
-TEXT_TABLES = (".csv", ".tsv")
-TABLES = (*TEXT_TABLES, ".parquet", ".jsonl")
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 #: Arrays that are taken for features, or labels, where a file holds several.
 FEATURE_NAMES = ("X", "features", "x")
 LABEL_NAMES = ("y", "labels", "label")
