@@ -143,7 +143,7 @@ def test_another_set_in_a_table_has_the_same_columns(pool):
     [
         ("", "how many items\\? give -k, --budget or --until"),
         ("-k 5 --how greedy --until 0.5", "--until needs --how cover"),
-        ("-k 5 --how draw --groups source.txt --at-most 2", "needs --how cover"),
+        ("-k 5 --how greedy --groups source.txt --at-most 2", "needs --how cover"),
         ("--budget 5", "--budget is given without --costs"),
         ("-k 5 --costs tokens.npy", "--costs is given without --budget"),
         ("-k 5 --at-most 3", "--at-most is given without --groups"),

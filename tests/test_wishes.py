@@ -272,7 +272,7 @@ def test_gains_are_0_once_all_is_covered():
 WRONG = [
     ({}, "how many"),
     ({"k": 3, "how": "greedy", "until": 0.5}, "how='cover'"),
-    ({"k": 3, "how": "draw", "details": True}, "how='cover'"),
+    ({"k": 3, "how": "greedy", "details": True}, "how='cover'"),
     ({"k": 3, "how": "greedy", "metric": "precomputed"}, "KDPP"),
     ({"budget": 4.0}, "costs"),
     ({"k": 3, "costs": np.ones(20)}, "budget"),

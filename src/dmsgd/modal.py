@@ -61,6 +61,5 @@ def query(
         metric=metric,
         duplicates=duplicates,
         workers=workers,
-        seed=0,
     )
     return items, quality[items]

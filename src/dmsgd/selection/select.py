@@ -1,4 +1,4 @@
-"""`select`: one set of items, chosen to cover all, as medoids, greedily, or from a k-DPP."""
+"""`select`: one set of items, chosen to cover all, as medoids, or greedily."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmsgd.features import Features, as_features, normalize
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
+from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.items import as_named_items
@@ -20,7 +20,7 @@ from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.wishes import Metric, Wishes
 
-How = Literal["cover", "medoids", "greedy", "draw"]
+How = Literal["cover", "medoids", "greedy"]
 
 
 # fmt: off
@@ -30,7 +30,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: Literal[False] = ...,
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> IntArray: ...
 @overload
 def select(
@@ -38,7 +38,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> Selection: ...
 @overload
 def select(
@@ -46,7 +46,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: bool,
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> Any: ...
 # fmt: on
 def select(
@@ -69,13 +69,12 @@ def select(
     duplicates: float | None = None,
     details: bool = False,
     workers: int = 1,
-    seed: Seed = None,
 ) -> IntArray | Selection:
     """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
     squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
-    than k items are independent at this m, m is reduced; "draw" warns of it.
+    than k items are independent at this m, m is reduced.
 
     X:         (n, d) features in any form that `diversify` takes. If columns are in different
                units, pass `dmsgd.features.standardize(X)`.
@@ -108,7 +107,6 @@ def select(
                where quality is relevance; without `quality` it prefers outliers. An item counts as
                a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
                than 2**28 numbers.
-               "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
     metric:    "euclidean"; "cosine", the same for rows that are scaled to length 1; "precomputed",
                where X holds similarities >= 0 of n candidates to N items, dense, or sparse as a
                graph of nearest neighbours is.
@@ -123,7 +121,6 @@ def select(
                this, such as 0.995; the cosine for metric="cosine".
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
     workers:   threads for "cover" and "medoids", -1 for all cores. The set does not depend on it.
-    seed:      for "draw"; the others are not random.
 
     "cover" knows the coverage of all items. Up to 8,192 items each choice is the best of all; of
     more, what candidates would add is estimated on a sample that grows until estimates are good,
@@ -132,15 +129,12 @@ def select(
     (or 256 k) in blocks or on Dask are chosen from in two rounds: each block chooses items that
     cover it, and of these the set is chosen, to cover a sample (docs/project/blocks.md). "greedy"
     takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from
-    2 GiB on. "draw" is exact for up to 2,000 items, or 3 k up to 10,000; for more it is within 1 %
-    of the k-DPP (total variation), by a Markov chain or a factor of low rank
-    (docs/results/approximations.md).
+    2 GiB on. Sets that differ by seed are draws: `diversify(X, k, kernel="rbf", quality=q)`.
 
     Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k
     items are distinct, `select` warns and chooses the rest by quality, duplicates included. Raises
-    ValueError if fewer than k items are neither given nor excluded, and for "draw" if it needs
-    items whose quality is too small for double precision. See also `Selection`, `near_duplicates`,
-    `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
+    ValueError if fewer than k items are neither given nor excluded. See also `Selection`,
+    `near_duplicates`, `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)
@@ -160,7 +154,6 @@ def select(
     )  # fmt: skip
     places = None if k is None else as_count(k, "k")
     wishes.check(places, how, metric)
-    key = seed_key(seed) if how == "draw" or seed is not None else 0
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
     F = in_memory(F) if how != "cover" else F
@@ -183,14 +176,10 @@ def select(
 
         pool = RowPool(F.to_memory(), None, known, threads)
         items = medoids(pool, q, known, free, size)
-    elif how == "greedy":
+    else:
         from dmsgd.designs.greedy import greedy_items
 
         items = greedy_items(F, q, size, known, free)
-    else:
-        from dmsgd.selection.draw import draw_set
-
-        items = draw_set(F, q, size, known, free, key)
     left = free.copy()
     left[items] = False
     items = filled(items, q, Rules(left, size - items.size))
