@@ -174,8 +174,8 @@ def select(
     from dmsgd.runtime.progress import progress_bar
     from dmsgd.runtime.threads import thread_count
     from dmsgd.selection.result import Selection, selection_of
+    from dmsgd.selection.rules import Wishes
     from dmsgd.selection.select import select as choose
-    from dmsgd.selection.wishes import Wishes
 
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])

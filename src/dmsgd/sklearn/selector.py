@@ -13,8 +13,8 @@ from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
 from dmsgd.selection.items import as_named_items
 from dmsgd.selection.result import Selection
+from dmsgd.selection.rules import Metric
 from dmsgd.selection.select import How, select
-from dmsgd.selection.wishes import Metric
 
 
 class DiverseSelector(BaseEstimator):  # type: ignore[misc]
