@@ -250,7 +250,6 @@ def test_a_selection_says_what_it_covers(rng):
     assert head.nearest.max() == 8
     assert "20 items cover" in repr(found)
     assert "random" in repr(found)
-    assert "polyline" in found._repr_html_()
 
 
 def test_random_items_that_cover_as_much_are_counted(rng):

@@ -9,7 +9,7 @@ import numpy as np
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_quality
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
@@ -17,8 +17,7 @@ from dmsgd.selection.cover import covering_set
 from dmsgd.selection.items import as_named_items
 from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
 from dmsgd.selection.result import Selection, describe
-from dmsgd.selection.rules import Rules
-from dmsgd.selection.wishes import Metric, Wishes
+from dmsgd.selection.rules import Metric, Rules, Wishes
 
 How = Literal["cover", "medoids", "greedy"]
 
@@ -167,25 +166,39 @@ def select(
             f"k={places or 1} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
             f"neither given nor excluded; ask for at most {count:,}"
         )
+    pool: Any = F
+    demand, rules = q, Rules(free, places or 0)
+    items: IntArray
     if how == "cover":
-        pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, places, threads)
-        return _covering(pool, q, places, known, free, metric, wishes, X)
-    size = places or 0  # which is given, as `check` has seen
-    if how == "medoids":
+        if metric != "precomputed":
+            pool = _pool(F, metric, wishes, known, places, threads)
+        rules, demand = wishes.rules(X, pool, places, free, known, metric), wishes.demand(q, pool)
+        choose: Any = covering_set
+        if not isinstance(pool, MemoryPool):
+            from dmsgd.selection.parts import covering_parts as choose
+        items, rules = choose(pool, q, demand, known, rules)
+    elif how == "medoids":
         from dmsgd.selection.medoids import medoids
 
         pool = RowPool(F.to_memory(), None, known, threads)
-        items = medoids(pool, q, known, free, size)
+        items = medoids(pool, q, known, free, rules.k)
+        rules.take(*items.tolist())
     else:
         from dmsgd.designs.greedy import greedy_items
 
-        items = greedy_items(F, q, size, known, free)
-    left = free.copy()
-    left[items] = False
-    items = filled(items, q, Rules(left, size - items.size))
-    if wishes.details is None:
+        items = greedy_items(F, q, rules.k, known, free)
+        rules.take(*items.tolist())
+    if items.size < (places or 0) and rules.costs is None and until is None:
+        if duplicates is None:
+            items = filled(items, q, rules)
+        else:
+            warn_kernel(
+                f"only {items.size:,} of {places:,} items are chosen: the others are more similar "
+                f"to one of them, or to a given one, than duplicates={duplicates:g}, or add nothing"
+            )
+    if not details:
         return items
-    return describe(pool, q, known, items, np.flatnonzero(free), None)
+    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def _features(X: Any, metric: Metric, name: str = "X") -> Features:
@@ -215,37 +228,6 @@ def _pool(
 
         return pool_of_blocks(F, other, known, k, workers)
     return RowPool(F, other, known, workers)
-
-
-def _covering(
-    pool: Pool,
-    q: FloatArray,
-    k: int | None,
-    known: IntArray,
-    free: BoolArray,
-    metric: Metric,
-    wishes: Wishes,
-    X: Any,
-) -> IntArray | Selection:
-    """Return a covering set of k items, or of as many as a budget or their coverage allow."""
-    rules, demand = wishes.rules(X, pool, k, free, known, metric), wishes.demand(q, pool)
-    choose: Any = covering_set
-    if not isinstance(pool, MemoryPool):
-        from dmsgd.selection.parts import covering_parts as choose
-    items: IntArray
-    items, rules = choose(pool, q, demand, known, rules)
-    if k is not None and items.size < k and rules.costs is None and wishes.until is None:
-        if wishes.duplicates is None:
-            items = filled(items, q, rules)
-        else:
-            warn_kernel(
-                f"only {items.size:,} of {k:,} items are chosen: the others are more similar to "
-                f"one of them, or to a given one, than duplicates={wishes.duplicates:g}, or add "
-                f"nothing"
-            )
-    if wishes.details is None:
-        return items
-    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
