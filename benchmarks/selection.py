@@ -3,8 +3,7 @@
     python benchmarks/selection.py          # beside pyversity, where it is installed
     python benchmarks/selection.py --labelling  # a round of labels, beside BADGE and apricot
     python benchmarks/selection.py --small  # small calls and first calls, beside MMR in NumPy
-    python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy
-    python benchmarks/selection.py --accuracy  # of draws from many items (some minutes)
+    python benchmarks/selection.py --large  # 500 of 50,000 x 384, greedy
 
 Candidates are unit rows in clusters, quality is uniform; "no quality" is the worst case for the
 lazy loop. Plain NumPy is the same greedy set by one column of the kernel per step. pyversity works
@@ -20,7 +19,6 @@ import importlib.util
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 
@@ -75,8 +73,8 @@ def small_sets():
     base = cpu_seconds(lambda: plain_mmr(X, 10, q))
     print("\n10 of 100 x 256 with quality, CPU time, and first call from `import dmsgd` on")
     print(f"| MMR in NumPy | {human(base)} | 1 | |")
-    for how in ("cover", "greedy", "draw"):
-        spent = cpu_seconds(lambda how=how: dmsgd.select(X, 10, quality=q, how=how, seed=0))
+    for how in ("cover", "medoids", "greedy"):
+        spent = cpu_seconds(lambda how=how: dmsgd.select(X, 10, quality=q, how=how))
         print(f"| {how} | {human(spent)} | {spent / base:.1f} | {human(first_call(how))} |")
     dmsgd.select(np.tile(X, (6, 1)), 2, how="greedy")  # a larger set loads compiled loops
     spent = cpu_seconds(lambda: dmsgd.select(X, 10, quality=q, how="greedy"))
@@ -174,80 +172,14 @@ def labelling():
         print(f"| {n:,} x {d} |", " | ".join(cells), "|", flush=True)
 
 
-def accuracy(n=2500, sets=1000):
-    """Print how far sets drawn from many items are from those of the exact k-DPP.
-
-    The gap is that of the mean log det(L_Y), exact minus drawn. The other number is how much more
-    often than they should the most likely items are drawn: those with the largest inclusion
-    probabilities, which make up a tenth of a set.
-    """
-    print("| data, k | log-det gap | most likely items | exact sets: gap | items | time |")
-    print("|---|---|---|---|---|---|")
-    for name, X, quality, k in drawn_from(n, np.random.default_rng(0)):
-        design = exact_design(X, k, quality)
-        b, log_det = design.inclusion(), design.spectrum.log_det
-        order = np.argsort(-b)
-        likely = order[np.cumsum(b[order]) <= k / 10]
-        expected, share = log_det(design.sample(20_000, seed=1)).mean(), b[likely].sum()
-        began, cells = time.process_time(), []
-        drawn = [dmsgd.select(X, k, quality=quality, how="draw", seed=t) for t in range(sets)]
-        spent = (time.process_time() - began) / sets
-        for batches in (np.array(drawn), design.sample(sets, seed=2)):
-            gaps, ratios = expected - log_det(batches), np.isin(batches, likely).sum(1) / share - 1
-            cells.append(f"{gaps.mean():+.2f} ± {gaps.std() / sets**0.5:.2f}")
-            cells.append(f"{ratios.mean():+.1%} ± {ratios.std() / sets**0.5:.1%}")
-        print(f"| {name}, {k} |", " | ".join(cells), f"| {human(spent)} |", flush=True)
-    near_duplicates()
-
-
-def near_duplicates(sets=1000):
-    """Print how many of 12 groups of four rows, which differ by .003, a set reaches on average."""
-    rng, group = np.random.default_rng(0), np.repeat(np.arange(12), 4)
-    X = rng.normal(size=(12, 5))[group] + 0.003 * rng.normal(size=(48, 5))
-    print("\n| k | groups reached by a draw | by the exact k-DPP | by a uniform set |")
-    print("|---|---|---|---|")
-    for k in (12, 13):
-        drawn = {
-            "draw": [dmsgd.select(X, k, how="draw", seed=t) for t in range(sets)],
-            "exact": exact_design(X, k, np.ones(48)).sample(sets, seed=1),
-            "uniform": [rng.choice(48, k, replace=False) for _ in range(sets)],
-        }
-        cells = []
-        for batches in drawn.values():
-            reached = [len(set(group[batch])) for batch in batches]
-            cells.append(f"{np.mean(reached):.3f} ± {np.std(reached) / sets**0.5:.3f}")
-        print(f"| {k} |", " | ".join(cells), "|", flush=True)
-
-
-def exact_design(X, k, quality):
-    """Return the k-DPP that `select` draws from, by all eigenvalues."""
-    sample = X[np.sort(np.random.default_rng(0).choice(len(X), 40, replace=False))]
-    scale = dmsgd.kernels.RBF(sample).scale / np.sqrt(2)  # of exp(-d² / m), by the same 40 items
-    kernel = dmsgd.kernels.with_quality(dmsgd.kernels.RBF(X, scale), quality)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dmsgd.KernelWarning)  # rounding moves b by 1e-3 at most
-        return dmsgd.KDPP(dmsgd.kernels.exact(kernel), k)
-
-
-def drawn_from(n, rng):
-    """Yield names, rows, qualities and k."""
-    for d, k in ((2, 20), (2, 30), (3, 30), (10, 20), (10, 30), (10, 100)):
-        yield f"{d} normal columns", rng.normal(size=(n, d)), np.ones(n), k
-    code = rng.choice(12, n, p=[0.4, 0.3, *[0.03] * 10])
-    X = rng.normal(size=(12, 10))[code] + 0.3 * rng.normal(size=(n, 10))
-    yield "12 uneven clusters", X, np.ones(n), 20
-    yield "the same, with quality", X, rng.uniform(0.02, 1, n), 20
-
-
 def large_sets():
     """Print the times of 500 of 50,000, in seconds of CPU and of the clock."""
     X, q = candidates(50_000, 384, clusters=200)
-    for how in ("greedy", "draw"):
-        dmsgd.select(X[:1000], 10, quality=q[:1000], how=how, seed=0)  # compiles
-        began, clock = time.process_time(), time.perf_counter()
-        dmsgd.select(X, 500, quality=q, how=how, seed=0)
-        spent, passed = time.process_time() - began, time.perf_counter() - clock
-        print(f"500 of 50,000 x 384, {how}: {spent:.1f} s of CPU, {passed:.1f} s", flush=True)
+    dmsgd.select(X[:1000], 10, quality=q[:1000], how="greedy")  # compiles
+    began, clock = time.process_time(), time.perf_counter()
+    dmsgd.select(X, 500, quality=q, how="greedy")
+    spent, passed = time.process_time() - began, time.perf_counter() - clock
+    print(f"500 of 50,000 x 384, greedy: {spent:.1f} s of CPU, {passed:.1f} s")
 
 
 if __name__ == "__main__":
@@ -256,7 +188,6 @@ if __name__ == "__main__":
         "small": small_sets,
         "labelling": labelling,
         "large": large_sets,
-        "accuracy": accuracy,
     }
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true")

@@ -23,7 +23,6 @@ q = rng.uniform(0.05, 1.0, size={n})
 REQUESTS = (
     (100, 256, "", 'dmsgd.select(X, 10, quality=q, how="greedy")'),
     (100, 256, "", "dmsgd.select(X, 10, quality=q)"),
-    (100, 256, "", 'dmsgd.select(X, 10, quality=q, how="draw", seed=0)'),
     (1_000, 384, "", 'dmsgd.select(X, 20, quality=q, how="greedy")'),
     (1_000, 384, "", "dmsgd.select(X, 20, quality=q)"),
     (10_000, 100, "", 'dmsgd.select(X, 50, quality=q, how="greedy")'),

@@ -54,7 +54,8 @@ def main() -> None:
     for diversity in (0.2, 0.5, 0.8):
         items = dmsgd.select(X, K, quality=quality, diversity=diversity, how="greedy")
         panels[f"greedy, diversity={diversity}"] = items
-    panels["draw, diversity=0.5"] = dmsgd.select(X, K, quality=quality, how="draw", seed=0)
+    design = dmsgd.diversify(X, K, kernel="rbf", quality=quality)
+    panels["a draw from the k-DPP"] = design.sample(1, seed=0)[0]
     panels["MMR, λ = 0.5"] = np.array(mmr(X, quality, 0.5))
     figure = Figure(figsize=(10, 7.1), layout="constrained")
     axes = figure.subplots(2, 3)

@@ -326,10 +326,10 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
     [
         ("none.npy -k 8 -n 5", "there is no file none.npy"),
         ("features.txt -k 8 -n 5", "cannot read files ending in '.txt'"),
-        ("iris.csv -k 3 -n 5", "column 'species' is not numeric .* --labels species"),
+        ("iris.csv -k 3 -n 5", "column 'species' holds .* --labels species"),
         ("iris.csv --labels kind -k 3 -n 5", "no column 'kind' for --labels; it has a, b, c"),
         ("iris.csv --labels a.b -k 3 -n 5", "no column 'a.b' for --labels"),
-        ("iris.csv --labels kind.txt -k 3 -n 5", "column 'species' is not numeric"),
+        ("iris.csv --labels kind.txt -k 3 -n 5", "column 'species' holds text"),
         ("features.npy --labels kind.txt -k 3 -n 5", "there is no file kind.txt"),
         ("features.npy --labels short.npy -k 8 -n 5", "3 entries for 300 items"),
         ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 needs labels; give them with --labels"),

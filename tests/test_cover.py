@@ -266,8 +266,8 @@ def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, whol
 
 
 def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
-    monkeypatch.setattr("dmsgd.selection.work.PAIRS", 0.0)
-    monkeypatch.setattr("dmsgd.selection.work.LONG", 0.0)
+    for name in ("PAIRS", "TRIAL", "LONG"):
+        monkeypatch.setattr(f"dmsgd.selection.cover.{name}", 0.0)
     monkeypatch.setattr("dmsgd.runtime.progress.EVERY", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.select(rng.normal(size=(300, 4)), 30)
@@ -277,7 +277,7 @@ def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
     assert len(shares) == 30
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
-    monkeypatch.setattr("dmsgd.selection.work.VERY_LONG", 0.0)
+    monkeypatch.setattr("dmsgd.selection.cover.VERY_LONG", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.select(rng.normal(size=(300, 4)), 30)
     assert "workers=-1" in caplog.text

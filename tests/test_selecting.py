@@ -1,10 +1,6 @@
-"""`dmsgd.select`: one set, drawn or greedy, with quality, given and excluded items."""
+"""`dmsgd.select`: one set, with quality, given and excluded items."""
 
-import itertools
-import re
 import warnings
-from math import log
-from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -13,11 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import dmsgd
-from dmsgd.features import as_features
-from dmsgd.kernels import RBF, Linear, exact, with_quality
-from dmsgd.kernels.given import Given
-from dmsgd.polynomials import log_elementary_symmetric
-from dmsgd.selection import draw, walk
+from dmsgd.kernels import RBF, Linear, with_quality
 
 
 @pytest.fixture
@@ -50,11 +42,11 @@ def greedy(L, k, before=()):
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
+@pytest.mark.parametrize("how", ["greedy", "cover", "medoids"])
 def test_it_works_on_anything_with_k_alone(load, how):
     X = load().data
     for k in (1, 32, 100):
-        items = dmsgd.select(X, k, how=how, seed=0)
+        items = dmsgd.select(X, k, how=how)
         assert items.shape == (k,)
         assert len(set(items.tolist())) == k
 
@@ -157,20 +149,9 @@ def test_greedy_sets_come_in_pieces_smaller_than_a_step(rng, monkeypatch):
     assert 0 < called[0] <= called[-1] == 1
 
 
-def test_draws_come_in_pieces(rng, monkeypatch):
-    many(monkeypatch, "walk")
-    called = []
-    monkeypatch.setattr(walk, "AT_A_TIME", 1.0)
-    monkeypatch.setattr(walk, "Progress", lambda what: called.append)
-    dmsgd.select(rng.normal(size=(300, 5)), 20, how="draw", seed=0)
-    assert len(called) > 50
-    assert called[-1] == 1
-
-
-def test_draws_need_no_array_of_all_items_by_k(rng, monkeypatch):
+def test_greedy_sets_that_need_too_much_memory_are_refused(rng, monkeypatch):
     X = rng.normal(size=(20_000, 20))
     monkeypatch.setenv("DMSGD_MEMORY", "8MB")
-    assert len(set(dmsgd.select(X, 100, how="draw", seed=0).tolist())) == 100
     with pytest.raises(MemoryError, match="fewer items"):
         dmsgd.select(X, 100, how="greedy")
 
@@ -189,65 +170,22 @@ def test_sparse_rows_are_chosen_as_others_are(rng):
     assert np.array_equal(dense, other)
 
 
-def many(monkeypatch, route=None):
-    """Have few items drawn as many are, by the walk alone or by a factor alone."""
-    monkeypatch.setattr(draw, "EXACT_ITEMS", 0)
-    monkeypatch.setattr(draw, "TIMES", 0)
-    if route == "walk":
-        monkeypatch.setattr(draw, "FEW", 0)
-    if route == "factor":
-        monkeypatch.setattr(draw, "Walk", lambda *_: SimpleNamespace(complete=False))
-
-
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize(
-    ("given", "route"),
-    [([], "exact"), ([2], "walk"), ([2], "factor")]
-    + [pytest.param([2], "exact", marks=LONG)]
-    + [pytest.param([], route, marks=LONG) for route in ("walk", "factor")],
-)
-def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, route):
-    if route != "exact":
-        many(monkeypatch, route)
-    X, q, size = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, size=6), 600
-    L = q[:, None] * matrix(X) * q
-    sets = [s for s in itertools.combinations(range(5), 2 + len(given)) if set(given) <= set(s)]
-    weights = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
-    weights /= weights.sum()
-    drawn = [
-        tuple(
-            sorted(
-                [
-                    *dmsgd.select(X, 2, quality=q, given=given, exclude=[5], how="draw", seed=t),
-                    *given,
-                ]
-            )
-        )
-        for t in range(size)
-    ]
-    shares = np.array([drawn.count(s) for s in sets]) / size
-    assert shares.sum() == pytest.approx(1)
-    assert np.abs(shares - weights).max() < 4.5 * np.sqrt(0.25 / size)
-
-
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
+@pytest.mark.parametrize("how", ["greedy", "cover", "medoids"])
 def test_numbers_of_any_size(rng, how):
     X = rng.normal(size=(40, 3))
     X -= X.mean(0)  # of dense rows "medoids" subtracts it
-    expected = dmsgd.select(X, 5, how=how, seed=0).tolist()
+    expected = dmsgd.select(X, 5, how=how).tolist()
     for factor in (2.0**-300, 2.0**-80, 2.0**80, 2.0**450):
         for form in (np.asarray, sparse.csr_array):
-            assert dmsgd.select(form(factor * X), 5, how=how, seed=0).tolist() == expected
+            assert dmsgd.select(form(factor * X), 5, how=how).tolist() == expected
     X[7] *= 1e150
-    assert len(set(dmsgd.select(X, 2, how=how, seed=0).tolist())) == 2
+    assert len(set(dmsgd.select(X, 2, how=how).tolist())) == 2
 
 
 def test_copies_come_last_and_by_quality():
     X = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]])
-    for how in ("draw", "greedy", "cover", "medoids"):
+    for how in ("greedy", "cover", "medoids"):
         with pytest.warns(dmsgd.KernelWarning, match="distinct"):
             items = dmsgd.select(X, 3, quality=[1, 2, 1.5, 1], how=how)
         assert items.tolist() == [1, 3, 2]
@@ -258,151 +196,9 @@ def test_items_that_are_given_twice_count_once(rng):
     X[1] = X[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error", dmsgd.KernelWarning)
-        for how in ("draw", "greedy", "cover", "medoids"):
-            items = dmsgd.select(X, 4, given=[0, 1], how=how, seed=0)
+        for how in ("greedy", "cover", "medoids"):
+            items = dmsgd.select(X, 4, given=[0, 1], how=how)
             assert len({*items.tolist(), 0, 1}) == 6
-
-
-def test_a_draw_from_many_items_finds_the_few_that_differ(rng, monkeypatch):
-    many(monkeypatch)
-    copies = np.repeat([[0.0, 0.0]], 400, axis=0)
-    X = np.vstack([copies, rng.normal(size=(9, 2))])
-    assert set(range(400, 409)) <= set(dmsgd.select(X, 10, how="draw", seed=0).tolist())
-    q = np.r_[np.full(400, 1e-4), np.ones(9)]
-    assert dmsgd.select(X, 9, quality=q, how="draw", seed=0).min() >= 400
-    assert dmsgd.select(X, 10, quality=q, how="draw", seed=0).min() < 400
-    assert len(set(dmsgd.select(rng.normal(size=(400, 9)), 20, how="draw", seed=0).tolist())) == 20
-
-
-def test_near_duplicates_do_not_set_the_scale_of_draws(rng):
-    group = np.repeat(np.arange(12), 4)
-    X = rng.normal(size=(12, 5))[group] + 0.003 * rng.normal(size=(48, 5))
-    sample = np.sort(np.random.default_rng(0).choice(48, 40, replace=False))
-    L = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / median(X[sample]))
-
-    def log_e(rows):
-        values = np.linalg.eigvalsh(L[np.ix_(rows, rows)])
-        return log_elementary_symmetric(np.maximum(values, 0.0), 13)[-1]
-
-    missed = [np.exp(log_e(group != g) - log_e(group >= 0)) for g in range(12)]
-    assert 12 - sum(missed) == pytest.approx(11.998, abs=1e-3)  # in 60 digits, too
-    reached = [len(set(group[dmsgd.select(X, 13, how="draw", seed=t)])) for t in range(100)]
-    assert np.mean(reached) > 11.97  # at a scale of 4e-5 of the median they would be 9.5
-
-
-@pytest.mark.parametrize("how_many", ["few", "many"])
-def test_the_scale_of_draws_is_reduced_by_as_little_as_needed(monkeypatch, how_many):
-    if how_many == "many":
-        many(monkeypatch, "factor")
-    X, k = np.linspace(0.0, 1.0, 40)[:, None], 30
-    with pytest.warns(dmsgd.KernelWarning, match="m' = ") as caught:
-        items = dmsgd.select(X, k, how="draw", seed=0)
-    assert len(set(items.tolist())) == k
-    share = float(re.search(r"m' = (\S+) m", str(caught[0].message))[1])
-    errors = [
-        found.inclusion_error(k) if found.rank >= k else np.inf
-        for found in (exact(RBF(X, np.sqrt(f * share * median(X) / 2))) for f in (0.9, 1.3))
-    ]
-    assert errors[0] < 1e-3 < errors[1]
-
-
-def test_qualities_that_rounding_hides_are_refused(rng):
-    X = rng.normal(size=(4, 2))
-    items = dmsgd.select(X, 4, quality=[1, 1, 1, 1e-4], how="draw", seed=0)
-    assert sorted(items.tolist()) == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="item 3"):
-        dmsgd.select(X, 4, quality=[1, 1, 1, 1e-9], how="draw", seed=0)
-
-
-def test_qualities_are_compared_with_the_best_that_is_left(rng, monkeypatch):
-    X, q = rng.normal(size=(40, 3)), np.r_[1.0, np.full(39, 1e-200)]
-    for _ in range(2):  # the exact k-DPP, and a walk
-        items = dmsgd.select(X, 5, quality=q, exclude=[0], how="draw", seed=0)
-        assert len(set(items.tolist()) - {0}) == 5
-        many(monkeypatch, "walk")
-
-
-@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-5, 1e-3])
-def test_given_items_that_are_alike_do_not_set_the_scale(rng, apart):
-    X = rng.normal(size=(40, 6))
-    X[1] = X[0] + apart
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", dmsgd.KernelWarning)
-        items = dmsgd.select(X, 5, given=[0, 1], how="draw", seed=0)
-    assert len({*items.tolist(), 0, 1}) == 7
-
-
-def test_what_given_items_leave_of_a_kernel(rng):
-    kernel, given = RBF(rng.normal(size=(9, 2)), 1.0), np.array([2, 5])
-    L, rest = kernel.block(range(9), range(9)), [0, 1, 3, 4, 6, 7, 8]
-    left = L - L[:, given] @ np.linalg.inv(L[np.ix_(given, given)]) @ L[given]
-    found = Given(kernel, given, 0.0)
-    assert np.allclose(found.block(rest, rest), left[np.ix_(rest, rest)])
-    assert np.allclose(found.columns([3])[rest, 0], left[rest, 3])
-    assert np.allclose(found.diag()[rest], left.diagonal()[rest])
-    assert not found.diag()[given].any()
-    assert not found.columns(given).any()
-    assert found.rounding >= 1
-    assert found.fingerprint() != Given(kernel, given[:1], 0.0).fingerprint()
-
-
-@pytest.mark.parametrize("given", [[], [4, 7]])
-def test_few_columns_have_a_factor_that_leaves_out_next_to_nothing(rng, given):
-    X, k, given = rng.normal(size=(600, 2)), 30, np.array(given, dtype=int)
-    target = draw.Target(as_features(X), np.ones(600), given, k, 0)
-    kernel = next(target._kernels(median(X)))
-    found = target._factor(kernel)
-    assert target._sound(kernel, found)
-    assert found.rank < 300
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dmsgd.KernelWarning)
-        whole = dmsgd.KDPP(RBF(X, np.sqrt(median(X) / 2)), k + given.size)
-        b = (whole.given(given) if given.size else whole).inclusion()
-        assert np.abs(dmsgd.KDPP(found, k).inclusion() - b)[b < 1].max() < 1e-4
-
-
-@pytest.mark.long
-def test_few_columns_are_drawn_as_diverse_as_the_kernel_says(rng):
-    X, k = rng.normal(size=(2500, 2)), 30
-    sample = np.sort(np.random.default_rng(0).choice(2500, 40, replace=False))
-    spectrum = dmsgd.kernels.pivoted_cholesky(RBF(X, np.sqrt(median(X[sample]) / 2)), 300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dmsgd.KernelWarning)
-        expected = spectrum.log_det(dmsgd.KDPP(spectrum, k).sample(4000, seed=0))
-    drawn = np.array([dmsgd.select(X, k, how="draw", seed=t) for t in range(150)])
-    gap = expected.mean() - spectrum.log_det(drawn).mean()
-    assert abs(gap) < 4 * expected.std() / np.sqrt(150)
-
-
-def test_the_walk_is_long_enough(rng):
-    X, k = np.vstack([rng.normal(size=(5, 1)), [[0.0], [0.01]]]), 3
-    L = matrix(X)
-    sets = list(itertools.combinations(range(7), k))
-    det = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
-    P = np.zeros((len(sets), len(sets)))
-    for a, s in enumerate(sets):
-        for gone in s:
-            others = [b for b, t in enumerate(sets) if set(s) - {gone} <= set(t)]
-            P[a, others] += det[others] / det[others].sum() / k
-    target = det / det.sum()
-    assert np.allclose(target @ P, target)
-    for a in range(len(sets)):
-        steps = walk.steps_needed(k, k * log(7) - log(6) - log(det[a]))
-        reached = np.linalg.matrix_power(P, steps)[a]
-        assert np.abs(reached - target).sum() / 2 <= walk.ERROR
-
-
-def test_the_walk_keeps_an_inverse_of_the_similarities(rng, monkeypatch):
-    X = rng.normal(size=(300, 4))
-    arguments = as_features(X), np.ones(300), 25, np.array([3, 8]), median(X), 0, 1e-3
-    whole = walk.Walk(*arguments)
-    items = whole.run()
-    S = np.exp(-((X[whole._Y][:, None] - X[whole._Y][None]) ** 2).sum(-1) / median(X))
-    assert np.allclose(S @ whole._M, np.eye(27), atol=1e-8)
-    assert whole._drift() < 1e-8
-    monkeypatch.setattr(walk, "CHECKED", 1)
-    monkeypatch.setattr(walk.Walk, "_drift", lambda self: 1.0)  # so that it is made anew
-    assert walk.Walk(*arguments).run().tolist() == items.tolist()
 
 
 def test_few_columns_and_near_duplicates_need_no_argument(rng):
@@ -410,8 +206,8 @@ def test_few_columns_and_near_duplicates_need_no_argument(rng):
     for X, k in ((np.arange(50.0)[:, None], 40), (near, 100), ([[0.0], [1.0]], 2)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dmsgd.KernelWarning)
-            for how in ("draw", "greedy", "cover", "medoids"):
-                assert len(set(dmsgd.select(X, k, how=how, seed=1).tolist())) == k
+            for how in ("greedy", "cover", "medoids"):
+                assert len(set(dmsgd.select(X, k, how=how).tolist())) == k
 
 
 def test_diversity_goes_from_the_best_to_the_most_different(rng):

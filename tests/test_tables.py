@@ -64,8 +64,8 @@ def test_everyone_takes_a_column_of_labels(folder):
         ("wine.csv", "grape", "has the columns alcohol, .* and no column 'grape'"),
         ("wine.npy", "grape", "names a column, but wine.npy is no table"),
         (frame(), None, "text in its column 'cultivar'; pass labels='cultivar' if .*, encode"),
-        ("wine.csv", None, "'cultivar' is not numeric .*; pass labels='cultivar'"),
-        ("wine.parquet", None, "'cultivar' is not numeric .*; pass labels='cultivar'"),
+        ("wine.csv", None, "'cultivar' holds .*; pass labels='cultivar'"),
+        ("wine.parquet", None, "'cultivar' holds .*; pass labels='cultivar'"),
     ],
 )
 def test_what_is_no_column_of_labels_or_features_is_named(folder, X, labels, message):

@@ -250,7 +250,6 @@ def test_a_selection_says_what_it_covers(rng):
     assert head.nearest.max() == 8
     assert "20 items cover" in repr(found)
     assert "random" in repr(found)
-    assert "polyline" in found._repr_html_()
 
 
 def test_random_items_that_cover_as_much_are_counted(rng):
@@ -272,7 +271,7 @@ def test_gains_are_0_once_all_is_covered():
 WRONG = [
     ({}, "how many"),
     ({"k": 3, "how": "greedy", "until": 0.5}, "how='cover'"),
-    ({"k": 3, "how": "draw", "details": True}, "how='cover'"),
+    ({"k": 3, "how": "greedy", "details": True}, "how='cover'"),
     ({"k": 3, "how": "greedy", "metric": "precomputed"}, "KDPP"),
     ({"budget": 4.0}, "costs"),
     ({"k": 3, "costs": np.ones(20)}, "budget"),

@@ -119,5 +119,4 @@ def drop_query(now: Round) -> np.ndarray:
 def by_select(now: Round, how: Any = "cover", power: float = 1.0) -> np.ndarray:
     """Return what `dmsgd.select` chooses; given items change greedy k-DPP sets for nothing."""
     known = {"given" if how == "cover" else "exclude": now.labelled}
-    seed = int(now.rng.integers(2**31))
-    return dmsgd.select(now.X, now.k, quality=now.u**power, how=how, seed=seed, **known)
+    return dmsgd.select(now.X, now.k, quality=now.u**power, how=how, **known)

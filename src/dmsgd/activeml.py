@@ -99,7 +99,6 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             how=self.how,
             metric=self.metric,
             details=self.how == "cover" and return_utilities,
-            seed=int(self.random_state_.randint(2**31 - 1)),
         )
         if not return_utilities:
             return chosen

@@ -159,7 +159,7 @@ STEPS = (
     ),
     Step(
         "select iris.csv --drop flower -k 10",
-        ("^error: .*'species' is not numeric .text.* --texts species, or --drop species",),
+        ("^error: .*'species' holds text.* --texts species, or --drop species",),
         code=2,
     ),
     Step(

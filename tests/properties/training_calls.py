@@ -352,12 +352,11 @@ TRAINING = {
         {
             "X": TABLE.without("broken array", "too short"),
             "n_to_select": kinds.COUNT.without("None"),
-            "how": kinds.named("draw", "greedy"),
+            "how": kinds.named("medoids", "greedy"),
             "diversity": POSITIVE_SHARE,
             "quality": kinds.WEIGHTS.optional(),
             "given": FEW_ITEMS,
             "exclude": FEW_ITEMS,
-            "random_state": RANDOM_STATE,
         },
         lambda items, s, given: results.is_items(items, s.n),
         FRAMEWORKS,

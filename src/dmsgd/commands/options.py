@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
@@ -12,7 +14,7 @@ from typing import Any
 import click
 
 from dmsgd.commands.data_files import BESIDE, FILES, DataFiles
-from dmsgd.errors import as_options
+from dmsgd.errors import OPTIONS, HasFixes, as_options
 
 SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
@@ -21,6 +23,16 @@ FORCE = click.option("--force", is_flag=True, help="Replace an existing output."
 TEXTS = click.option("--texts", help="Text of each item: a column, or a file as for --labels.")
 IMAGES = click.option(
     "--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3])."
+)
+#: Arguments of `dmsgd.select` in its messages, with a value as in how='cover' or as a word; not
+#: between quotes, not in code, and not in "costs 5" and "k-DPP".
+WORDS = (
+    r"at_most|at_least|budget|costs(?! -?\d)|cover|duplicates|groups|k(?!-)|quality|until|workers"
+)
+ARGUMENT = re.compile(
+    rf"(?P<other>'[^']*'|dmsgd\.\S+\([^)]*\))"
+    rf"|\b(?P<name>how|metric|diversity|{WORDS})=(?P<value>'[^']*'|[\w.+-]*\w)"
+    rf"|\b(?P<word>{WORDS})\b"
 )
 #: A file to write.
 OUTPUT = click.Path(path_type=Path)
@@ -139,3 +151,32 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         command(files, given.pop("k"), options, **given)
 
     return reads_features(DESIGN)(called)
+
+
+@contextmanager
+def options_named() -> Iterator[None]:
+    """Write options for the arguments of `dmsgd.select` that the message of an error names."""
+    try:
+        yield
+    except HasFixes as error:
+        error.problem = in_options(error.problem)
+        raise
+    except (ValueError, TypeError) as error:
+        error.args = (in_options(str(error)),)
+        raise
+
+
+def in_options(message: str) -> str:
+    """Return a message with options for arguments; text between quotes stays as it is.
+
+    >>> in_options("at_least asks for 9 items of 'k', but k=5; budget needs how='cover'")
+    "--at-least asks for 9 items of 'k', but -k 5; --budget needs --how cover"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        if found["name"]:
+            return as_options({found["name"]: found["value"].strip("'")})
+        word = found["word"]
+        return OPTIONS.get(word, "--" + word.replace("_", "-")) if word else found["other"]
+
+    return ARGUMENT.sub(option, message)

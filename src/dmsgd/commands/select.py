@@ -29,8 +29,8 @@ from dmsgd.commands.options import (
     MAPS,
     OUTPUT,
     QUALITY,
-    SEED,
     TEXTS,
+    options_named,
     output_option,
     reads_features,
 )
@@ -97,10 +97,10 @@ WISHES = (
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
             "--how",
-            type=click.Choice(["cover", "medoids", "greedy", "draw"]),
+            type=click.Choice(["cover", "medoids", "greedy"]),
             default="cover",
-            help="Best first: like the others (cover; medoids, for a first set to label), or "
-            "diverse (greedy); or a random draw.",
+            help="Like the others (cover; medoids, for a first set to label), or diverse "
+            "(greedy); best first.",
         ),
         click.option(
             "--metric",
@@ -118,7 +118,6 @@ WISHES = (
             is_flag=True,
             help="Scale rows to length 1: for embeddings, counts and images.",
         ),
-        SEED,
         click.option(
             "--workers",
             type=int,
@@ -153,8 +152,7 @@ def select(
     square. Cover (the default) chooses items to which many others are similar: what to label
     first, or next if --quality is the model's uncertainty, and --given what is labelled. Medoids
     are a little better to label first. Take the greedy set where --quality is relevance; without
-    it, it prefers outliers. Draw a set that is diverse and still like the data: to look at, to test
-    on. A line compares the set with random ones.
+    it, it prefers outliers. A line compares the set with random ones.
 
     The output has the item numbers, from 0, and the columns of FEATURES that are no features. For
     cover and medoids, gain is the share that an item added, covered the share that is covered with
@@ -185,14 +183,15 @@ def select(
     from dmsgd.runtime.progress import progress_bar
     from dmsgd.runtime.threads import thread_count
     from dmsgd.selection.result import Selection, selection_of
+    from dmsgd.selection.rules import Wishes
     from dmsgd.selection.select import select as choose
-    from dmsgd.selection.wishes import Wishes
 
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
-    Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
-    thread_count(asked["workers"])
+    with options_named():
+        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+        thread_count(asked["workers"])
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
@@ -224,7 +223,7 @@ def select(
             f"different units",
             standardize=True,
         )
-    with progress_bar("the set (the first run of all compiles the sampler)"):
+    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
         found = choose(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         covering = found if isinstance(found, Selection) else None
         chosen = found if covering is None else covering.items
@@ -235,8 +234,7 @@ def select(
         figures = figures_of(rows, described, known, free, made_to, other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
-    ways = {"draw": f"a draw, seed {asked['seed']}", "greedy": "greedily, best first"}
-    ways["medoids"] = "as medoids, best first"
+    ways = {"medoids": "as medoids, best first", "greedy": "greedily, best first"}
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if covering is None else 'coverage':8}  {'; '.join(figures.sentences())}")

@@ -140,7 +140,7 @@ def greedy_steps(points, state, worth, score, order, forced, step, done, work):
     Return the steps made, the items in C, and whether all items left depend on those chosen; `near`
     is then complete. Another call goes on from there.
 
-    points: a `dmsgd.designs.small_greedy.Points`; state: a `State`.
+    points: a `dmsgd.designs.greedy.Points`; state: a `State`.
     """
     X, rows, left, steps = points.X, state.rows, state.left, state.steps
     while step < order.size and work > 0:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.designs.contract import check_range, with_hints
+from dmsgd.designs.greedy import TIED
 from dmsgd.designs.html import html_repr
 from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
-from dmsgd.designs.small_greedy import TIED
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import (
     BoolArray,

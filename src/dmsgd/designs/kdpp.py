@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
+from dmsgd.designs.greedy import TIED
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.small_greedy import TIED
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest

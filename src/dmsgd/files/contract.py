@@ -104,10 +104,10 @@ class Table(ABC):
         if not several:
             (name,) = wrong
             fixes |= {"labels": name} | ({"texts": name} if wrong[name].startswith(TEXT) else {})
+        held = few(list(dict.fromkeys(wrong.values())))
         return InputError(
             f"{self.file}: column{'s' * several} {few([repr(name) for name in wrong])} "
-            f"{'are' if several else 'is'} not numeric "
-            f"({few(list(dict.fromkeys(wrong.values())))}): encode as numbers, or leave out",
+            f"hold{'s' * (not several)} {held}: encode as numbers, or leave out",
             **fixes,
             drop=",".join(wrong),
         )

@@ -35,7 +35,7 @@ POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
 class SetFigures:
     """What a set covers, and how far apart its items are."""
 
-    how: str  # it was chosen: to "cover", "greedy" or as a "draw"
+    how: str  # it was chosen: to "cover", as "medoids" or "greedy"
     chosen: Selection
     given: IntArray  # items that were there before, sorted
     free: IntArray  # items that could be chosen, sorted

@@ -12,7 +12,7 @@ from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, row_lengths
 from dmsgd.features.median import median_square
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, evenly_spaced
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_fraction, as_positive
@@ -108,7 +108,7 @@ def near_duplicates(
         raise ValueError("above must be positive, for at 0 all items are near-duplicates")
     F = as_features(X, allow_tiny=metric == "cosine")
     scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
-    limit, items = _farthest(similarity, above), _evenly_spaced(F.n, _most_items(F))
+    limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, _most_items(F)))
     X = F.to_memory().matrix if items.size == F.n else F.take(items)
     why, fixes = "more are too many at once", {}
     try:
@@ -116,7 +116,8 @@ def near_duplicates(
     except TooLong as error:
         why = f"all would take about {format_seconds(error.seconds)}"
         fixes = {"minutes": 1 + int(error.seconds / 60)}
-        part = _evenly_spaced(items.size, int(items.size * np.sqrt(0.8 * seconds / error.seconds)))
+        most = int(items.size * np.sqrt(0.8 * seconds / error.seconds))
+        part = evenly_spaced(items.size, max(2, most))
         items, found = items[part], _find(X[part], scale, limit, np.inf)
     if items.size < F.n:
         warn_kernel(
@@ -124,14 +125,15 @@ def near_duplicates(
             f"{why}",
             **fixes,
         )
+    pairs, squares, groups, nearest = found
     representative, closest = np.arange(F.n), None
-    representative[items] = items[found.representative]
-    if found.closest is not None:
-        one, other, square = found.closest
+    representative[items] = items[groups]
+    if nearest is not None:
+        one, other, square = nearest
         closest = Pair(int(items[one]), int(items[other]), float(similarity(square)))
-    pairs, similarities = items[found.pairs], similarity(found.squares)
-    searched = int(items.size)
-    return NearDuplicates(pairs, similarities, representative, searched, closest, above, metric)
+    return NearDuplicates(
+        items[pairs], similarity(squares), representative, items.size, closest, above, metric
+    )
 
 
 def _cosine(squares: Any) -> Any:
@@ -166,25 +168,14 @@ def _most_items(F: Features) -> int:
     return min(MOST, F.readable_rows(memory_limit() // (16 * F.d)))
 
 
-def _evenly_spaced(n: int, most: int) -> IntArray:
-    """Return the item numbers 0..n-1, or `most` of them, at least 2, evenly spaced."""
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, max(2, most)).astype(np.int64)
-
-
-@final
-class _Found(NamedTuple):
-    """Pairs of rows, sorted, with squared distances; the first row of each group; closest pair."""
-
-    pairs: IntArray
-    squares: FloatArray
-    representative: IntArray
-    closest: tuple[int, int, float] | None
-
-
-def _find(X: Matrix, scale: float | None, limit: float, seconds: float) -> _Found:
+def _find(
+    X: Matrix, scale: float | None, limit: float, seconds: float
+) -> tuple[IntArray, FloatArray, IntArray, tuple[int, int, float] | None]:
     """Return the pairs of rows, times `scale` or of length 1, with |u - v|² <= limit.
 
-    Equal rows are one row in the search. Where rows have length 1, those of zeros are left out.
+    Also returned are their squared distances, the first row of each row's group, and the closest
+    pair. Equal rows are one row in the search. Where rows have length 1, those of zeros are
+    left out.
     """
     n = X.shape[0]
     X, factors, empty = _units(X) if scale is None else (X, np.full(n, scale), np.zeros(n, bool))
@@ -207,7 +198,7 @@ def _find(X: Matrix, scale: float | None, limit: float, seconds: float) -> _Foun
     if squares.size:
         best = int(np.argmin(squares))
         closest = *pairs[best].tolist(), float(squares[best])
-    return _Found(pairs, squares, parent, closest)
+    return pairs, squares, parent, closest
 
 
 def _units(X: Matrix) -> tuple[Matrix, FloatArray, BoolArray]:

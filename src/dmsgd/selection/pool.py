@@ -89,7 +89,6 @@ class MemoryPool(Pool):
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
     ) -> Iterator[tuple[slice, Any]]:
-        """Yield some items at a time, and work(squares, demand of these items)."""
         for part, squares in self.rows(chosen):
             yield part, work(squares, demand[part])
 
@@ -133,7 +132,6 @@ class RowPool(MemoryPool):
             self.square = scale_beside(self.median, self.nearest(known))
 
     def similarity(self, square: float) -> Similarity:
-        """Return the similarities at this scale, where the rows are."""
         X, Y = self.F.unwrap(), None if self.other is None else self.other.unwrap()
         if not (isinstance(X, np.ndarray) or is_sparse(X)):
             from dmsgd.selection.cuda import CudaRows
@@ -149,16 +147,13 @@ class RowPool(MemoryPool):
         return of_rows(X, Y, square, self.workers)
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield items and their squared distances to the chosen candidates."""
         return distances_to(self.F.take(chosen), self._rows)
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
-        """Return the squared distances of items to chosen candidates."""
         covered = self.F if self.other is None else self.other
         return np.asarray(squared_distances(covered.take(items), self.F.take(chosen)))
 
     def near(self, item: int, square: float) -> BoolArray:
-        """Return which candidates are no further from one of them than this."""
         one, X = self.F.take(np.array([item])), self.F.unwrap()
         return np.concatenate([found[:, 0] <= square for _, found in distances_to(one, X)])
 
@@ -215,23 +210,19 @@ class MatrixPool(MemoryPool):
         self.largest = largest
 
     def similarity(self, square: float) -> Similarity:
-        """Return the similarities, of which the largest is 1."""
         return self._similarity
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield items and -log of their similarities."""
         step = max(1, AT_A_TIME // max(1, chosen.size))
         for first in range(0, self.N, step):
             items = np.arange(first, min(first + step, self.N))
             yield slice(first, first + items.size), self.squares(items, chosen)
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
-        """Return -log of the similarities of items to chosen candidates."""
         with np.errstate(divide="ignore"):
             return -np.log(as_array(self.S[chosen][:, items]).T / self.largest)
 
     def near(self, item: int, square: float) -> BoolArray:
-        """Return which candidates are as similar to one of them; of another set none is known."""
-        if not self.same:
+        if not self.same:  # how similar candidates are is not known
             return np.zeros(self.n, dtype=bool)
         return np.asarray(as_array(self.S[[item]])[0] / self.largest >= np.exp(-square))

@@ -96,22 +96,6 @@ class Selection:
         paid = "" if self.spent is None else f", and cost {self.spent:g}"
         return f"Selection({what} {share}{as_well}{paid})"
 
-    def _repr_html_(self) -> str:
-        """Return the coverage curve as a small picture, for notebooks."""
-        from html import escape
-
-        width, height, steps = 320, 90, self.coverage
-        at = np.unique(np.linspace(0, steps.size - 1, min(steps.size, 160)).astype(int))
-        x = at / max(1, steps.size - 1) * width
-        y = height * (1 - steps[at])
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        return (
-            f"<div>{escape(repr(self))}<br><svg width='{width}' height='{height}' role='img' "
-            f"aria-label='coverage by number of items'><rect width='100%' height='100%' "
-            f"fill='none' stroke='gray'/><polyline points='{points}' fill='none' "
-            f"stroke='currentColor' stroke-width='2'/></svg></div>"
-        )
-
 
 def describe(
     pool: Pool,

@@ -1,20 +1,172 @@
-"""Who may still be chosen: quotas of groups, a budget, and how many items.
+"""What a covering set is asked to be, beside its size: groups, costs, coverage, duplicates.
 
-What a rule closes stays closed, so that one mask tells all.
+`Wishes` are the arguments of `select`; the `Rules` made of them say who may still be chosen. What a
+rule closes stays closed, so that one mask tells all.
 """
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.errors import InputError
+from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_numbers
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.messages import counted, visible
+from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
+from dmsgd.selection.pool import Pool
 
+Metric = Literal["euclidean", "cosine", "precomputed"]
 #: A budget may be exceeded by this share of it, which is rounding.
 ROUNDING = 1e-12
 #: Items that cost a smaller share of the dearest than this cost as much.
 CHEAPEST = 1e-100
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """Arguments of `select` that only how="cover" takes; None for what was not asked for."""
+
+    cover: Any = None
+    groups: Any = None
+    at_most: Any = None
+    at_least: Any = None
+    costs: Any = None
+    budget: Any = None
+    until: Any = None
+    duplicates: Any = None
+    details: Any = None
+
+    def check(self, k: int | None, how: str, metric: Metric) -> None:
+        """Raise for combinations that have no meaning."""
+        asked = {each.name for each in fields(self) if getattr(self, each.name) is not None}
+        refused = asked - {"details"} if how == "medoids" else asked
+        if how != "cover" and refused:
+            raise InputError(f"{min(refused)} needs how='cover', got how={how!r}", how="cover")
+        if how != "cover" and metric == "precomputed":
+            advice = "" if how == "medoids" else "; a k-DPP of a kernel matrix is dmsgd.KDPP(L, k)"
+            raise InputError(
+                f"how={how!r} needs rows of features, not similarities{advice}", how="cover"
+            )
+        if k is None and not asked & {"budget", "until"}:
+            raise InputError("how many items? give k, budget or until")
+        for one, other in (("budget", "costs"), ("costs", "budget")):
+            if one in asked and other not in asked:
+                raise InputError(f"{one} is given without {other}: a budget is in units of costs")
+        for one in {"at_most", "at_least"} & asked:
+            if "groups" not in asked:
+                raise InputError(f"{one} is given without groups; pass the group of each item")
+        if "groups" in asked and not {"at_most", "at_least"} & asked:
+            raise InputError("groups are given without at_most or at_least; pass one of them")
+        if "at_least" in asked and (k is None or "budget" in asked):
+            raise InputError("at_least reserves places of k; give k, and no budget")
+        if metric == "precomputed" and "cover" in asked:
+            raise InputError(
+                "cover needs rows of features; with metric='precomputed' the columns of X are what "
+                "is covered, so give one column for each of those items"
+            )
+
+    def rules(
+        self, X: Any, pool: Pool, k: int | None, free: BoolArray, known: IntArray, metric: Metric
+    ) -> Rules:
+        """Return who may be chosen, or raise where no set can be so."""
+        costs, budget = self._costs(X, free)
+        quotas = None if self.groups is None else self._quotas(X, k, free, known)
+        places = int(np.count_nonzero(free)) if k is None else k
+        return Rules(free, places, costs, budget, quotas, self._until(), self._apart(metric, pool))
+
+    def _costs(self, X: Any, free: BoolArray) -> tuple[FloatArray | None, float]:
+        """Return what items cost, None if nothing, and the budget."""
+        if self.costs is None:
+            return None, np.inf
+        costs = as_numbers(aligned(self.costs, X, "costs"), "costs", free.size)
+        budget = as_positive(self.budget, "budget")
+        if (costs <= 0).any():
+            item = int(np.argmin(costs))
+            raise InputError(f"costs must be positive, but item {item} costs {costs[item]:g}")
+        if budget < (least := costs[free].min(initial=np.inf)):
+            raise InputError(
+                f"budget={budget:g} buys no item: the cheapest that can be chosen costs {least:g}"
+            )
+        return costs, budget
+
+    def _quotas(self, X: Any, k: int | None, free: BoolArray, known: IntArray) -> Quotas:
+        """Return how many items of each group may be chosen, and how many must be."""
+        names, codes = as_classes(aligned(self.groups, X, "groups"), free.size, "groups")
+        most = _per_group(self.at_most, names, free.size, "at_most")
+        least = _per_group(self.at_least, names, 0, "at_least")
+        most = np.maximum(most - np.bincount(codes[known], minlength=len(names)), 0)
+        places = np.minimum(np.bincount(codes[free], minlength=len(names)), most)
+        for group in np.flatnonzero(least > places):
+            raise InputError(
+                f"at_least asks for {least[group]:,} of group {visible(names[group])!r}, of which "
+                f"{places[group]:,} can be chosen; ask for at most {places[group]:,}"
+            )
+        if k is not None and least.sum() > k:
+            raise InputError(f"at_least asks for {least.sum():,} items in all, but k={k}; raise k")
+        if k is not None and (count := int(places.sum())) < k:
+            raise InputError(
+                f"k={k} items are asked for, but at_most leaves {counted(count, 'item')}; ask for "
+                f"at most {count:,}"
+            )
+        return Quotas(codes, most, least)
+
+    def _until(self) -> float:
+        """Return the share of demand at which the set is complete; infinite if there is none."""
+        if self.until is None:
+            return np.inf
+        if (share := as_fraction(self.until, "until")) == 0:
+            raise InputError("until must be above 0: the share of demand that is to be covered")
+        return share
+
+    def _apart(self, metric: Metric, pool: Pool) -> float:
+        """Return the squared distance that chosen items must exceed; -1 if any will do."""
+        if self.duplicates is None:
+            return -1.0
+        if (above := as_fraction(self.duplicates, "duplicates")) == 0:
+            raise InputError("duplicates must be above 0: a similarity such as 0.995")
+        if metric == "cosine":
+            return 2 * (1 - above)
+        return max(0.0, -float(np.log(above / pool.largest))) * pool.median
+
+    def demand(self, quality: FloatArray, pool: Pool) -> FloatArray:
+        """Return the weights of the items that are to be covered; quality where these are X."""
+        if pool.same and self.cover is None:
+            return quality
+        rows, weights = self.split_cover()
+        if weights is None:
+            return np.ones(pool.N)
+        weights = aligned(weights, rows, "weights", of="cover")
+        found = as_numbers(weights, "the weights of cover", pool.N)
+        if (found < 0).any() or not found.any():
+            raise InputError("the weights of cover must be >= 0, and one of them above 0")
+        return np.asarray(found / found.max())
+
+    def split_cover(self) -> tuple[Any, Any]:
+        """Return the rows to be covered and their weights, None if they have none."""
+        pair = isinstance(self.cover, tuple) and len(self.cover) == 2
+        return self.cover if pair else (self.cover, None)
+
+
+def _per_group(value: Any, names: Any, default: int, option: str) -> IntArray:
+    """Return one number per group, from one for all or a mapping of names."""
+    if value is None:
+        return np.full(len(names), default, dtype=np.int64)
+    if not isinstance(value, Mapping):
+        return np.full(len(names), as_count(value, option, least=0), dtype=np.int64)
+    found, places = np.full(len(names), default, dtype=np.int64), {}
+    for place, name in enumerate(names):
+        places[name] = places[str(name)] = place
+    for name, number in value.items():
+        if name not in places:
+            raise InputError(f"{option} names the group {visible(name)!r}, which no item has")
+        found[places[name]] = as_count(number, f"{option}[{name!r}]", least=0)
+    return found
 
 
 @final

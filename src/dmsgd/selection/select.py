@@ -1,4 +1,4 @@
-"""`select`: one set of items, chosen to cover all, as medoids, greedily, or from a k-DPP."""
+"""`select`: one set of items, chosen to cover all, as medoids, or greedily."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import numpy as np
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_quality
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
+from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.items import as_named_items
 from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
 from dmsgd.selection.result import Selection, describe
-from dmsgd.selection.rules import Rules
-from dmsgd.selection.wishes import Metric, Wishes
+from dmsgd.selection.rules import Metric, Rules, Wishes
 
-How = Literal["cover", "medoids", "greedy", "draw"]
+How = Literal["cover", "medoids", "greedy"]
 
 
 # fmt: off
@@ -30,7 +29,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: Literal[False] = ...,
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> IntArray: ...
 @overload
 def select(
@@ -38,7 +37,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> Selection: ...
 @overload
 def select(
@@ -46,7 +45,7 @@ def select(
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
     until: float | None = ..., duplicates: float | None = ..., details: bool,
-    workers: int = ..., seed: Seed = ...,
+    workers: int = ...,
 ) -> Any: ...
 # fmt: on
 def select(
@@ -69,13 +68,12 @@ def select(
     duplicates: float | None = None,
     details: bool = False,
     workers: int = 1,
-    seed: Seed = None,
 ) -> IntArray | Selection:
     """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
     squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
-    than k items are independent at this m, m is reduced; "draw" warns of it.
+    than k items are independent at this m, m is reduced.
 
     X:         (n, d) features in any form that `diversify` takes. If columns are in different
                units, pass `dmsgd.features.standardize(X)`.
@@ -108,7 +106,6 @@ def select(
                where quality is relevance; without `quality` it prefers outliers. An item counts as
                a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
                than 2**28 numbers.
-               "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
     metric:    "euclidean"; "cosine", the same for rows that are scaled to length 1; "precomputed",
                where X holds similarities >= 0 of n candidates to N items, dense, or sparse as a
                graph of nearest neighbours is.
@@ -123,7 +120,6 @@ def select(
                this, such as 0.995; the cosine for metric="cosine".
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
     workers:   threads for "cover" and "medoids", -1 for all cores. The set does not depend on it.
-    seed:      for "draw"; the others are not random.
 
     "cover" knows the coverage of all items. Up to 8,192 items each choice is the best of all; of
     more, what candidates would add is estimated on a sample that grows until estimates are good,
@@ -132,15 +128,12 @@ def select(
     (or 256 k) in blocks or on Dask are chosen from in two rounds: each block chooses items that
     cover it, and of these the set is chosen, to cover a sample (docs/project/blocks.md). "greedy"
     takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from
-    2 GiB on. "draw" is exact for up to 2,000 items, or 3 k up to 10,000; for more it is within 1 %
-    of the k-DPP (total variation), by a Markov chain or a factor of low rank
-    (docs/results/approximations.md).
+    2 GiB on. Sets that differ by seed are draws: `diversify(X, k, kernel="rbf", quality=q)`.
 
     Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k
     items are distinct, `select` warns and chooses the rest by quality, duplicates included. Raises
-    ValueError if fewer than k items are neither given nor excluded, and for "draw" if it needs
-    items whose quality is too small for double precision. See also `Selection`, `near_duplicates`,
-    `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
+    ValueError if fewer than k items are neither given nor excluded. See also `Selection`,
+    `near_duplicates`, `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)
@@ -160,7 +153,6 @@ def select(
     )  # fmt: skip
     places = None if k is None else as_count(k, "k")
     wishes.check(places, how, metric)
-    key = seed_key(seed) if how == "draw" or seed is not None else 0
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
     F = in_memory(F) if how != "cover" else F
@@ -174,29 +166,39 @@ def select(
             f"k={places or 1} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
             f"neither given nor excluded; ask for at most {count:,}"
         )
+    pool: Any = F
+    demand, rules = q, Rules(free, places or 0)
+    items: IntArray
     if how == "cover":
-        pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, places, threads)
-        return _covering(pool, q, places, known, free, metric, wishes, X)
-    size = places or 0  # which is given, as `check` has seen
-    if how == "medoids":
+        if metric != "precomputed":
+            pool = _pool(F, metric, wishes, known, places, threads)
+        rules, demand = wishes.rules(X, pool, places, free, known, metric), wishes.demand(q, pool)
+        choose: Any = covering_set
+        if not isinstance(pool, MemoryPool):
+            from dmsgd.selection.parts import covering_parts as choose
+        items, rules = choose(pool, q, demand, known, rules)
+    elif how == "medoids":
         from dmsgd.selection.medoids import medoids
 
         pool = RowPool(F.to_memory(), None, known, threads)
-        items = medoids(pool, q, known, free, size)
-    elif how == "greedy":
+        items = medoids(pool, q, known, free, rules.k)
+        rules.take(*items.tolist())
+    else:
         from dmsgd.designs.greedy import greedy_items
 
-        items = greedy_items(F, q, size, known, free)
-    else:
-        from dmsgd.selection.draw import draw_set
-
-        items = draw_set(F, q, size, known, free, key)
-    left = free.copy()
-    left[items] = False
-    items = filled(items, q, Rules(left, size - items.size))
-    if wishes.details is None:
+        items = greedy_items(F, q, rules.k, known, free)
+        rules.take(*items.tolist())
+    if items.size < (places or 0) and rules.costs is None and until is None:
+        if duplicates is None:
+            items = filled(items, q, rules)
+        else:
+            warn_kernel(
+                f"only {items.size:,} of {places:,} items are chosen: the others are more similar "
+                f"to one of them, or to a given one, than duplicates={duplicates:g}, or add nothing"
+            )
+    if not details:
         return items
-    return describe(pool, q, known, items, np.flatnonzero(free), None)
+    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def _features(X: Any, metric: Metric, name: str = "X") -> Features:
@@ -226,37 +228,6 @@ def _pool(
 
         return pool_of_blocks(F, other, known, k, workers)
     return RowPool(F, other, known, workers)
-
-
-def _covering(
-    pool: Pool,
-    q: FloatArray,
-    k: int | None,
-    known: IntArray,
-    free: BoolArray,
-    metric: Metric,
-    wishes: Wishes,
-    X: Any,
-) -> IntArray | Selection:
-    """Return a covering set of k items, or of as many as a budget or their coverage allow."""
-    rules, demand = wishes.rules(X, pool, k, free, known, metric), wishes.demand(q, pool)
-    choose: Any = covering_set
-    if not isinstance(pool, MemoryPool):
-        from dmsgd.selection.parts import covering_parts as choose
-    items: IntArray
-    items, rules = choose(pool, q, demand, known, rules)
-    if k is not None and items.size < k and rules.costs is None and wishes.until is None:
-        if wishes.duplicates is None:
-            items = filled(items, q, rules)
-        else:
-            warn_kernel(
-                f"only {items.size:,} of {k:,} items are chosen: the others are more similar to "
-                f"one of them, or to a given one, than duplicates={wishes.duplicates:g}, or add "
-                f"nothing"
-            )
-    if wishes.details is None:
-        return items
-    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:

@@ -123,7 +123,7 @@ class Rows(Similarity):
         return self._local.buffer
 
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
-        """Return what candidates add, by tiles of constant width that are added in order."""
+        # Tiles of constant width are added in order, so that sums are rounded in one way.
         some, everything = candidates is not None, slice(None)
         A, left = ((part[candidates if some else everything]) for part in (self.X, self.left))
         B, right = ((part[everything if items is None else items]) for part in (self.Y, self.right))
@@ -170,7 +170,6 @@ class Rows(Similarity):
                 add_gains(G, left[mine], *[values[theirs] for values in limits], out[mine])
 
     def row(self, candidate: int) -> Any:
-        """Return similarities to all items."""
         from dmsgd.compiled.cover import similarities
 
         S, one = np.empty((1, self.N), dtype=np.float32), self.X[[candidate]]
@@ -228,7 +227,6 @@ class Kept(Similarity):
         self.N, self.n = T.shape
 
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
-        """Return what candidates add; to the items one by one."""
         if candidates is not None or is_small(self.n, self.N):
             if candidates is not None and self._symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
@@ -251,7 +249,6 @@ class Kept(Similarity):
         return found
 
     def row(self, candidate: int) -> Any:
-        """Return similarities to all items."""
         if self._symmetric:
             return self.T[candidate]
         return np.ascontiguousarray(self.T[:, candidate])
@@ -268,7 +265,6 @@ class Graph(Similarity):
         self.n, self.N = S.shape
 
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
-        """Return what candidates add."""
         if candidates is None:
             part = self.by_item if items is None else self.by_item[:, items]
             column, place = np.repeat(np.arange(low.size), np.diff(part.indptr)), part.indices
@@ -282,7 +278,6 @@ class Graph(Similarity):
         return np.bincount(place, parts, minlength=size).astype(float)
 
     def row(self, candidate: int) -> Any:
-        """Return similarities to all items."""
         row = self.by_candidate[[candidate]]
         found = np.zeros(self.N, dtype=np.float32)
         found[row.indices] = row.data

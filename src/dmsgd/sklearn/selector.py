@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
 from dmsgd.selection.items import as_named_items
 from dmsgd.selection.result import Selection
+from dmsgd.selection.rules import Metric
 from dmsgd.selection.select import How, select
-from dmsgd.selection.wishes import Metric
 
 
 class DiverseSelector(BaseEstimator):  # type: ignore[misc]
@@ -22,12 +22,11 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
     n_to_select:  how many rows, or their share, a float up to 1. None is half of the rows, and no
                   limit if there is `until` or `budget`.
     how, diversity, metric, until, budget, at_most, at_least, duplicates: as in `dmsgd.select`.
-    random_state: int, RandomState or None, as in scikit-learn, for how="draw".
 
-    After `fit`: `selected_idx_`, the chosen rows, best first unless how="draw"; `support_`, True
-    for these. With how="cover" or "medoids" there are also `gains_`, `coverage_` and `stands_for_`,
-    which are fields of `dmsgd.Selection`. There is no `transform`, which may not change the number
-    of rows: use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
+    After `fit`: `selected_idx_`, the chosen rows, best first; `support_`, True for these. With
+    how="cover" or "medoids" there are also `gains_`, `coverage_` and `stands_for_`, which are
+    fields of `dmsgd.Selection`. There is no `transform`, which may not change the number of rows:
+    use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> DiverseSelector(n_to_select=3, how="greedy").fit(X).selected_idx_
@@ -49,7 +48,6 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         at_most: Any = None,
         at_least: Any = None,
         duplicates: float | None = None,
-        random_state: Any = None,
     ) -> None:
         self.n_to_select = n_to_select
         self.how = how
@@ -60,7 +58,6 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self.at_most = at_most
         self.at_least = at_least
         self.duplicates = duplicates
-        self.random_state = random_state
 
     def fit(
         self,
@@ -94,7 +91,6 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             until=self.until,
             duplicates=self.duplicates,
             details=self.how in ("cover", "medoids"),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         for name in ("gains", "coverage", "stands_for"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
