@@ -204,11 +204,9 @@ CONSUMERS = {
     ),
     "coreset": lambda F: dmsgd.kernels.coreset(dmsgd.kernels.RBF(F, 0.7), 12).values,
     "target, uniform": lambda F: dmsgd.diversify(F, K, target="uniform").inclusion(),
-    "target, density": lambda F: dmsgd.diversify(F, K, target="density").inclusion(),
     "target, rbf": lambda F: quiet(
         lambda: dmsgd.diversify(F, K, kernel="rbf", scale=0.4, target="uniform").inclusion()
     ),
-    "density target": lambda F: dmsgd.targets.density(F, K),
     "clustered": lambda F: dmsgd.designs.clustered(F, K).stratum,
     "SwapChain": lambda F: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(F), K, burn_in=50).sample(
         2, seed=0
@@ -227,7 +225,6 @@ FOR_EVERYONE = ("as they are", "all of these")
 EVERY_QUESTION = (
     "draws", "inclusion", "given items, b", "diversify", "kernel blocks",
     "kernel columns", "diagonal", "nystrom", "pivoted Cholesky", "target, uniform",
-    "density target",
 )  # fmt: skip
 
 #: Kinds that meet every map in `make test`.

@@ -91,7 +91,7 @@ class Recipe:
             if options.spectrum == "auto":
                 warn_unsuitable_scale(known, k)
         if self.target is not None:
-            origin = prescribed_spectrum(origin, k, self.target, kernel.features, self.labels)
+            origin = prescribed_spectrum(origin, k, self.target)
         design = KDPP.from_recipe(self, options, origin, k)
         if self.target is None and w < 1 and F.d > 1:
             _warn_dominating_column(options, F, origin.values)

@@ -9,7 +9,7 @@ import numpy as np
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, ScaleRows
-from dmsgd.inputs.arrays import FloatArray, as_numbers, on_host
+from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
@@ -19,7 +19,6 @@ from dmsgd.kernels.quality import Quality
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix
-from dmsgd.targets.named import as_target
 from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
 
 #: The rounding error that is allowed in the smallest b during the search, as a share of `tol`.
@@ -53,14 +52,14 @@ def prescribe(
     there is only one.
 
     target: One positive number per item, which are scaled to sum to k (then b*_i < 1 must hold),
-            or "uniform". `dmsgd.diversify` also takes "balanced" and "density".
+            or "uniform".
     tol:    The largest relative error of an inclusion probability.
     start:  What an earlier call returned for the same kernel and a similar target. The search
             begins there, which saves most of it.
 
     A Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
     Raises `TargetError`, which names items in the way, if no scaling reaches the target.
-    See also `diversify` with target=, `density`, `Weighted`.
+    See also `diversify` with target=, `Weighted`.
 
     >>> from dmsgd import KDPP
     >>> from dmsgd.kernels import exact
@@ -76,23 +75,6 @@ def prescribe(
         )
     k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
     b = as_target(target, kernel.n, k)
-    identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
-    return scale_to_target(kernel, k, b, identity, tol, start)
-
-
-def scale_to_target(
-    kernel: Kernel | Spectrum,
-    k: int,
-    b: FloatArray,
-    identity: str,
-    tol: float = 1e-6,
-    start: Kernel | None = None,
-) -> Linear:
-    """Return the kernel that `prescribe` describes, for a target b that sums to k.
-
-    identity: the name of the target, or a hash of what was given. The fingerprint of the result is
-              made of it, because the last digits of the scale differ between processors.
-    """
     initial, origin = _initial_scale(kernel.n, start), kernel.fingerprint()
     if isinstance(kernel, Spectrum):
         squares = kernel.eigenvectors.weighted_squares(kernel.values)
@@ -104,6 +86,8 @@ def scale_to_target(
             f"batch holds it; give it features or leave it out"
         )
     begun = "" if start is None else start.fingerprint()
+    # The result is hashed by what it is made of: its own last digits differ between processors.
+    identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
     origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
     if isinstance(kernel, Kernel) and kernel.factor() is None:
         solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
@@ -112,6 +96,36 @@ def scale_to_target(
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
+
+
+def as_target(value: Any, n: int, k: int) -> FloatArray:
+    """Return `value`, one positive number per item, scaled so that it sums to k and is below 1."""
+    if isinstance(value, str):
+        if value != "uniform":
+            raise ValueError(f"unknown target {value!r}; use 'uniform' or one number per item")
+        value = np.ones(n)
+    weights = as_numbers(value, "target", n)
+    if (bad := np.flatnonzero(weights <= 0)).size:
+        raise ValueError(
+            f"target must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
+            f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
+        )
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
+    b: FloatArray = weights * (k / weights.sum())
+    if b.max() >= 1:
+        fits = int(np.ceil(k / b.max()) - 1)
+        advice = f"use k <= {fits}, or " if fits else ""
+        raise ValueError(
+            f"target asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
+            f"({counted(int((b >= 1).sum()), 'such item')}), but an item is in a batch at "
+            f"most once; {advice}lower the largest values (np.minimum)"
+        )
+    if b.min() < TINY:
+        raise ValueError(
+            f"target asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
+            f"is as good as never; leave it out of the data, or raise the smallest values"
+        )
+    return b
 
 
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
