@@ -15,9 +15,7 @@ from dmsgd.features import as_features
 from dmsgd.kernels import RBF, Linear, Precomputed, exact
 from dmsgd.targets import prescribe
 from dmsgd.targets.solver import (
-    CoarseInclusion,
     ScaledInclusion,
-    newton,
     solve,
     spectrum_inclusion,
 )
@@ -193,58 +191,22 @@ def test_eigenvalues_too_small_to_be_used_need_no_second_look(
         ScaledInclusion(F, 40, 1e-10)(theta)
 
 
-# Kernels without features: Newton's method from a coarse factor
+# Kernels without features
 
 
 @pytest.mark.parametrize(("n", "k", "scale"), [(150, 20, 1.0), (150, 20, 4.0), (150, 3, 4.0)])
 def test_a_kernel_without_features_gets_the_law_of_the_one_given_by_features(
-    n: int, k: int, scale: float, monkeypatch: pytest.MonkeyPatch
+    n: int, k: int, scale: float
 ) -> None:
     kernel, weights = RBF(features(n, 6), scale), random_target(n)
     spectrum = exact(kernel)
-    slow = prescribe(Linear(spectrum.vectors * np.sqrt(spectrum.values)), k, weights, tol=1e-9)
-    monkeypatch.setattr(ScaledInclusion, "__call__", None)  # Newton's method does without it
-    fast = prescribe(kernel, k, weights, tol=1e-9)
-    np.testing.assert_allclose(inclusion(fast, k), k * weights / weights.sum(), rtol=2e-9)
+    known = prescribe(Linear(spectrum.vectors * np.sqrt(spectrum.values)), k, weights, tol=1e-9)
+    found = prescribe(kernel, k, weights, tol=1e-9)
+    np.testing.assert_allclose(inclusion(found, k), k * weights / weights.sum(), rtol=2e-9)
     sets = KDPP(kernel, k).sample(20, seed=0)
     np.testing.assert_allclose(
-        KDPP(fast, k).log_prob(sets), KDPP(slow, k).log_prob(sets), atol=1e-6
+        KDPP(found, k).log_prob(sets), KDPP(known, k).log_prob(sets), atol=1e-6
     )
-    # The spectrum that it keeps is that of its features.
-    again = KDPP(Linear(fast.features.matrix), k)
-    np.testing.assert_allclose(inclusion(fast, k), again.inclusion(), rtol=1e-8)
-
-
-@pytest.mark.parametrize("k", [2, 8])
-def test_a_newton_step_squares_the_error_or_takes_99_percent_of_it(k: int) -> None:
-    spectrum = exact(RBF(features(40, 3), 1.0))
-    L = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
-    target = spectrum_inclusion(spectrum, k)[0]
-    begin = 1e-3 * np.random.default_rng(0).normal(size=40)
-    errors = []
-    for tol in (1.0, 1e-4, 1e-9):
-        found = newton(L, k, target, begin, tol)
-        assert found is not None
-        errors.append(np.abs(spectrum_inclusion(found, k)[0] / target - 1).max())
-    assert errors[0] > 1e-4
-    assert errors[1] < 0.01 * errors[0]
-    assert errors[2] < 1e-9
-    assert newton(L, k, target, begin + 800, 1e-9) is None  # out of range
-
-
-def test_the_coarse_inclusion_is_the_gradient_of_its_normaliser() -> None:
-    F, k, step = features(30, 5), 6, 1e-5
-    F /= 1.2 * np.linalg.norm(F, axis=1)[:, None]
-    coarse, theta = CoarseInclusion(F, k), features(30, 1)[:, 0]
-    b, _ = coarse(theta)
-    assert b.sum() == pytest.approx(k)
-    moves = step * np.eye(30)
-    slopes = [(coarse(theta + m)[1] - coarse(theta - m)[1]) / (2 * step) for m in moves]
-    np.testing.assert_allclose(b, slopes, rtol=1e-6, atol=1e-8)
-    # It is the exact one where nothing is left out.
-    whole = F / np.linalg.norm(F, axis=1)[:, None]
-    known = ScaledInclusion(as_features(whole), 4)(theta)[0]
-    np.testing.assert_allclose(CoarseInclusion(whole, 4)(theta)[0], known, rtol=1e-9)
 
 
 def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:

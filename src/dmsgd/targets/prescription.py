@@ -9,17 +9,16 @@ import numpy as np
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, ScaleRows
-from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers, on_host
+from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.kernels.pivoted_cholesky import factor
 from dmsgd.kernels.quality import Quality
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix
-from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
+from dmsgd.targets.solver import ScaledInclusion, solve
 
 #: The rounding error that is allowed in the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
@@ -27,13 +26,6 @@ PRECISE = 0.01
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
-#: A kernel without features has a coarse factor first, with one column for COARSE items, and RANK
-#: columns at most.
-COARSE, RANK = 5, 500
-#: It has twice as many columns if RANK of them leave out no more than this share of the trace.
-LEFT_OUT = 0.01
-#: Relative accuracy of b by the coarse factor.
-NEAR = 1e-2
 
 
 def prescribe(
@@ -89,10 +81,6 @@ def prescribe(
     # The result is hashed by what it is made of: its own last digits differ between processors.
     identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
     origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
-    if isinstance(kernel, Kernel) and kernel.factor() is None:
-        solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
-        if solved is not None:
-            return Linear.computed(_features_of(solved), origin, solved)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
@@ -133,50 +121,28 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
 
     The lengths of rows are what is solved for. A kernel without features gets V Λ^(1/2).
     """
-    if isinstance(kernel, Spectrum):
-        F = _factor(kernel, k).mapped(Normalize())
-        return F, F
-    given = kernel.factor()
-    if given is not None:
+    if isinstance(kernel, Kernel) and (given := kernel.factor()) is not None:
         F = given.mapped(Normalize())
         return F, F if F.d < kernel.n else _factor(F.spectrum(), k)
-    everything = np.arange(kernel.n)
-    F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
+    F = _factor(kernel if isinstance(kernel, Spectrum) else _unit_spectrum(kernel), k)
+    F = F.mapped(Normalize())
     return F, F
 
 
-def _unit(kernel: Kernel) -> Kernel:
-    """Return the kernel with row and column i scaled so that L_ii = 1."""
-    return Quality(kernel, 1 / np.sqrt(kernel.diag()))
+def _unit_spectrum(kernel: Kernel) -> Spectrum:
+    """Return the spectrum of the kernel with row and column i scaled so that L_ii = 1."""
+    n, everything = kernel.n, np.arange(kernel.n)
+    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
+    reserve(7 * n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    unit = Quality(kernel, 1 / np.sqrt(kernel.diag()))
+    return spectrum_of_matrix(unit.block(everything, everything))
 
 
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.require_rank(k)
     spectrum.warn_rounding(k)
-    return _features_of(spectrum)
-
-
-def _features_of(spectrum: Spectrum) -> Features:
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     return as_features(F, "kernel", allow_tiny=True)
-
-
-def _solve_entries(
-    kernel: Kernel, k: int, b: FloatArray, start: FloatArray | None, tol: float
-) -> Spectrum | None:
-    """Return the spectrum of a kernel without features, scaled to the target; None if it fails."""
-    unit, everything = _unit(kernel), np.arange(kernel.n)
-    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
-    reserve(7 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
-    if start is None:
-        start, few = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
-        F = on_host(factor(unit, few if few < RANK else 2 * few, 0.0, 0)[0])
-        for columns, near in ((few, NEAR), (2 * few, NEAR / 10)):
-            coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
-            start = solve(coarse, b, start, near, STAGES[0]).log_scale
-            if few < RANK or coarse.rest.mean() > LEFT_OUT:
-                break
-    return newton(unit.block(everything, everything), k, b, start, tol)
 
 
 def _initial_scale(n: int, start: Kernel | None) -> FloatArray:
