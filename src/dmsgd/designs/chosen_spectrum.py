@@ -7,7 +7,7 @@ from typing import Any
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
-from dmsgd.kernels.growing import GrowingLandmarks
+from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenvalues import Eigenvalues

@@ -27,8 +27,7 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.kernels.mixed import Mixed
-from dmsgd.kernels.quality import Quality
+from dmsgd.kernels.quality import Mixed, Quality
 from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import WARN_ABOVE
 
