@@ -20,7 +20,6 @@ from rich.table import Table
 
 import dmsgd
 from dmsgd.targets.solver import ScaledInclusion
-from dmsgd.targets.named import balanced_target
 from experiments import datasets
 
 #: Evaluations of b(θ) so far.
@@ -94,7 +93,7 @@ def main():
         for label, target in targets.items():
             if target is None:
                 size = k if np.bincount(y).min() > k / np.unique(y).size else 40
-                target = balanced_target(y, size)
+                target = (size / np.unique(y).size / np.bincount(y))[y]
             steps, seconds, setup, error = measure(F, round(target.sum()), target)
             table.add_row(
                 name, f"{F.shape[0]:,}", f"{F.shape[1]:,}", f"{target.sum():.0f}", label,

@@ -25,7 +25,7 @@ PURPOSE = {
     "scipy": "linear algebra, sparse matrices",
     "numba": "compiled samplers",
     "llvmlite": "instructions that numba has no name for, within them",
-    "scikit-learn": "k-means, density, `dmsgd.sklearn`",
+    "scikit-learn": "k-means, `dmsgd.sklearn`",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
     "click": "the command line",
     "rich": "tables and progress on the terminal",

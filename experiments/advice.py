@@ -47,7 +47,9 @@ KS = dict.fromkeys(TABLES_OF_SKLEARN[:4], 10)
 ITEMS, TAIL, FEWEST, EPOCHS, BLOCKS = 1500, 20, 3, (1, 20), 40
 RATES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 ADVICE, STRATIFIED, SPREAD = "advice", "stratified", "partition of stratified"
-KDPP, DENSITY, CELLS = "k-DPP", "weighted by density", "partition of cells"
+KDPP, CELLS = "k-DPP", "partition of cells"
+#: An arm of which the runs are stored alone; commit 5021779 is the last with its code.
+DENSITY = "weighted by density"
 SCORE = "mean over classes"
 #: Rates are chosen by what the tables show, the mean over classes after the last epoch. On the
 #: long-tailed breast cancer data those that are best after one epoch are the worst after twenty.
@@ -168,16 +170,11 @@ def advised(task: Task, k: int) -> Any:
 
 def arms(k: int) -> dict[str, Callable[[Task, int], Any]]:
     """Return what `inspect` names with labels, and what it does not name or in a hint."""
-
-    def density(task: Task, seed: int) -> dmsgd.Weighted:
-        return dmsgd.Weighted(dmsgd.targets.density(unlabelled(task, k)[1], k), k)
-
     return training(None, k, {
         ADVICE: lambda task, seed: advised(task, k),
         STRATIFIED: lambda task, seed: dmsgd.Stratified(task.y, k),
         SPREAD: lambda task, seed: dmsgd.Partition(dmsgd.Stratified(task.y, k)),
         KDPP: lambda task, seed: unlabelled(task, k)[0],
-        DENSITY: density,
         CELLS: lambda task, seed: dmsgd.Partition(dmsgd.cells(unlabelled(task, k)[1], k)),
     })  # fmt: skip
 
@@ -245,8 +242,9 @@ def advice_table(group: str, table: pl.DataFrame) -> list[list[str]]:
         "mean over items": (ADVICE, "accuracy", last),
         "`Stratified`": (STRATIFIED, SCORE, last),
         "k-DPP": (KDPP, SCORE, last),
-        "density": (DENSITY, SCORE, last),
     }
+    if DENSITY in table["arm"]:
+        columns["density"] = DENSITY, SCORE, last
     rows = [["data", "shuffled", "advised", *columns]]
     for name in (*GROUPS[group], group):
         where = f"advice/{name}"

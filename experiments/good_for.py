@@ -100,7 +100,7 @@ SETTINGS = [
             "`Weighted.like` of a k-DPP", "k-DPP, frequency-matched", level=" of 32",
             unit=" topics"),
     Setting("rare classes, no labels", "Oxford-102, 40 to 2 items per class, k = 64", "rare",
-            "rare/flowers", "accuracy", '`diversify(X, k, target="density")`',
+            "rare/flowers", "accuracy", "a k-DPP with a density target (removed)",
             "k-DPP linear, density target", "`Weighted` by density", "weighted by density"),
     Setting("what to label next", "Oxford-102, ten rounds of 50", "labelling",
             "labelling/Oxford-102, k=50", "mean accuracy",

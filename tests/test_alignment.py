@@ -24,7 +24,7 @@ def prints(design):
 
 TAKERS = {
     "labels": (lambda X, y: prints(dmsgd.diversify(X, 4, y, 0.7)), Y),
-    "labels, target": (lambda X, y: prints(dmsgd.diversify(X, 4, y, target="balanced")), Y),
+    "labels, target": (lambda X, y: prints(dmsgd.diversify(X, 4, y, 0.7, target="uniform")), Y),
     "quality": (lambda X, q: prints(dmsgd.diversify(X, 4, quality=q)), Q),
     "target": (lambda X, q: prints(dmsgd.diversify(X, 4, target=q)), Q),
     "concat": (lambda X, y: dmsgd.features.concat(X, y, 0.5).tolist(), Y),

@@ -22,9 +22,9 @@ def remake(design, X):
     return design.recipe.build(as_features(X), design.k)
 
 
-@pytest.mark.parametrize("target", [None, "uniform", "density", np.arange(60) + 60])
+@pytest.mark.parametrize("target", [None, "uniform", np.arange(60) + 60])
 def test_labels_without_effect_get_a_word(target):
-    with pytest.warns(dmsgd.KernelWarning, match="ignores them.*w=0.7.*balanced") as said:
+    with pytest.warns(dmsgd.KernelWarning, match="ignores them.*w=0.7") as said:
         design = dmsgd.diversify(X, 4, labels=Y, target=target)
     assert said[0].filename == __file__  # the line to change is the caller's
     np.testing.assert_array_equal(
@@ -35,7 +35,6 @@ def test_labels_without_effect_get_a_word(target):
 
 def test_labels_that_count_need_no_word():
     dmsgd.diversify(X, 4, labels=Y, w=0.5)
-    dmsgd.diversify(X, 4, labels=Y, target="balanced")
     dmsgd.diagnostics.inspect(X, 3, Y, dmsgd.designs.DesignOptions(normalize=True))
 
 
@@ -48,14 +47,11 @@ def test_unused_labels_are_still_checked():
     ("target", "words"),
     [
         ("uniform", "target='uniform'"),
-        ("balanced", "target='balanced'"),
-        ("density", "target='density'"),
         (1.0 + np.arange(60), "target=60 given numbers"),
     ],
 )
 def test_a_design_says_its_target(target, words):
-    labels = Y if isinstance(target, str) and target == "balanced" else None
-    design, plain = dmsgd.diversify(X, 4, labels, target=target), dmsgd.diversify(X, 4)
+    design, plain = dmsgd.diversify(X, 4, target=target), dmsgd.diversify(X, 4)
     assert f", {words}, sampler=" in repr(design)
     assert words in design.provenance()["design"]
     assert words.replace("'", "&#x27;") in design._repr_html_()
@@ -72,7 +68,7 @@ def test_type_checkers_know_the_names(tmp_path):
         "X = np.eye(3)\n"
         "design: dmsgd.KDPP = dmsgd.diversify(X, 2)\n"
         "kernel: dmsgd.kernels.Kernel = dmsgd.kernels.RBF(X)\n"
-        'dmsgd.diversify(X, 2, kernel="rbf", target="balanced")\n'
+        'dmsgd.diversify(X, 2, kernel="rbf", target="uniform")\n'
         "dmsgd.diversify(X, 2, target=[1.0, 2.0, 1.0])\n"
         'dmsgd.diversify(X, 2, kernel="poly")\n'
         'dmsgd.diversify(X, 2, target="even")\n'
@@ -262,7 +258,7 @@ def test_other_features_choose_the_kernel_again_unless_it_was_named():
 
 def test_the_kernel_of_a_target_is_the_one_that_was_chosen():
     for X, kernel in ((RNG.normal(size=(50, 20)), "Linear(50"), (RNG.normal(size=(50, 3)), "RBF(")):
-        for target in ("uniform", "density", 1.0 + np.arange(50)):
+        for target in ("uniform", 1.0 + np.arange(50)):
             design = dmsgd.diversify(X, 4, target=target)
             assert design.kernel.startswith(kernel)
             assert design.kernel in repr(design)

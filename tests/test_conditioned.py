@@ -20,9 +20,8 @@ from contracts import (
 )
 from dmsgd.features import array
 from dmsgd.features.blocks import in_blocks
-from dmsgd.kernels.restricted import without
+from dmsgd.kernels.conditioned import conditional, without
 from dmsgd.samplers import reference
-from dmsgd.spectra.conditional import conditional
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
 
 RNG = np.random.default_rng(11)

@@ -12,7 +12,7 @@ RNG = np.random.default_rng(5)
 ITEMS, CLASSES = RNG.normal(size=(40, 6)), np.repeat(["a", "b", "c"], [20, 15, 5])
 PICKLED = {
     "diversify": lambda: dmsgd.diversify(ITEMS, 4, CLASSES, 0.5, normalize=True),
-    "target": lambda: dmsgd.diversify(ITEMS, 4, target="density"),
+    "target": lambda: dmsgd.diversify(ITEMS, 4, target="uniform"),
     "target as numbers": lambda: dmsgd.diversify(ITEMS, 4, target=np.arange(40) + 40),
     "nystrom": lambda: dmsgd.diversify(ITEMS, 4, kernel="rbf", spectrum="nystrom", rank=20),
     "pivoted": lambda: dmsgd.diversify(ITEMS, 4, spectrum="pivoted_cholesky", rank=5),

@@ -27,7 +27,7 @@ from dmsgd.commands import app
 
 X = np.random.default_rng(0).normal(size=(60, 6))
 y = np.repeat([0, 1, 2], [40, 15, 5])
-design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
+design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="uniform")
 for each in (design, dmsgd.Weighted.like(design), dmsgd.diversify(X, 4, kernel="rbf"),
              dmsgd.Partition(dmsgd.cells(X, 4)), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
              dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4)):
@@ -69,7 +69,6 @@ def command(line):
 print(json.dumps({
     "clustered": told(lambda: dmsgd.designs.clustered(X, 4)),
     "coreset": told(lambda: dmsgd.kernels.coreset(dmsgd.kernels.RBF(X), 12)),
-    "density": told(lambda: dmsgd.diversify(X, 4, target="density")),
     "train_torch": told(lambda: dmsgd.sgd.train_torch(1, 2, 3, 4, 5, 6)),
     "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
@@ -88,7 +87,6 @@ EXPECTED = {
     for part, who, what, extra in (
         ("clustered", "k-means", "scikit-learn", "sklearn"),
         ("coreset", "k-means", "scikit-learn", "sklearn"),
-        ("density", "the density of items", "scikit-learn", "sklearn"),
         ("train_torch", "train_torch", "torch", "torch"),
         ("parquet", "x.parquet: reading Parquet", "pyarrow", "parquet"),
         ("zarr", "x.zarr: reading Zarr", "zarr 3 and Python 3.11 or later", "zarr"),

@@ -204,11 +204,9 @@ CONSUMERS = {
     ),
     "coreset": lambda F: dmsgd.kernels.coreset(dmsgd.kernels.RBF(F, 0.7), 12).values,
     "target, uniform": lambda F: dmsgd.diversify(F, K, target="uniform").inclusion(),
-    "target, density": lambda F: dmsgd.diversify(F, K, target="density").inclusion(),
     "target, rbf": lambda F: quiet(
         lambda: dmsgd.diversify(F, K, kernel="rbf", scale=0.4, target="uniform").inclusion()
     ),
-    "density target": lambda F: dmsgd.targets.density(F, K),
     "clustered": lambda F: dmsgd.designs.clustered(F, K).stratum,
     "SwapChain": lambda F: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(F), K, burn_in=50).sample(
         2, seed=0
@@ -227,7 +225,6 @@ FOR_EVERYONE = ("as they are", "all of these")
 EVERY_QUESTION = (
     "draws", "inclusion", "given items, b", "diversify", "kernel blocks",
     "kernel columns", "diagonal", "nystrom", "pivoted Cholesky", "target, uniform",
-    "density target",
 )  # fmt: skip
 
 #: Kinds that meet every map in `make test`.
@@ -338,10 +335,9 @@ def test_maps_leave_their_source_alone(tmp_path):
     np.testing.assert_array_equal(F.to_memory().matrix, POINTS)
 
 
-def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are(monkeypatch):
+def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 70)) * (rng.random((90, 70)) < rng.choice([0.01, 0.3, 1.0], (90, 1)))
-    monkeypatch.setattr("dmsgd.features.products.BLOCK", 1)  # several blocks of full rows
     for rows in (X, X.T, X[(X != 0).sum(axis=1) < 3], np.abs(X) + 1):
         F = as_features(sparse.csr_array(rows))
         np.testing.assert_allclose(F.gram(), rows.T @ rows, rtol=1e-12, atol=1e-12)

@@ -6,8 +6,8 @@ import pytest
 import dmsgd
 from dmsgd.designs import chosen_spectrum
 from dmsgd.features import products
-from dmsgd.kernels import RBF, growing, nystrom
-from dmsgd.kernels.growing import GrowingLandmarks
+from dmsgd.kernels import RBF, landmarks, nystrom
+from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.kernels.pivoted_cholesky import PartialCholesky, factor
 from dmsgd.runtime import progress
 
@@ -25,7 +25,7 @@ def a_fifth(monkeypatch):
 def sampled(monkeypatch):
     """Landmarks are chosen among 1,280 of the items, and 150 others tell how good they are."""
     for name, value in (("WHOLE", 1000), ("SAMPLE", 600), ("HELD", 150)):
-        monkeypatch.setattr(growing, name, value)
+        monkeypatch.setattr(landmarks, name, value)
     monkeypatch.setattr(chosen_spectrum, "GROWTH", 1)
 
 

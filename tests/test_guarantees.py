@@ -360,10 +360,6 @@ def designs():
         "linear": dmsgd.diversify(X, 4, kernel="linear", normalize=False),
         "rbf": dmsgd.diversify(X, 4, kernel="rbf"),
         "uniform": dmsgd.diversify(X, 4, target="uniform", kernel="linear", normalize=False),
-        "balanced": dmsgd.diversify(
-            X, 4, labels=y, target="balanced", kernel="linear", normalize=False
-        ),
-        "density": dmsgd.diversify(X, 4, target="density", kernel="linear", normalize=False),
         "given": dmsgd.diversify(X, 4, target=1 + y, kernel="linear", normalize=False),
         "rbf target": dmsgd.diversify(X, 4, kernel="rbf", target="uniform"),
         "nystrom": dmsgd.KDPP(dmsgd.kernels.nystrom(rbf, 30), 4),

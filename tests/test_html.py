@@ -41,9 +41,9 @@ def test_the_options_of_diversify_are_shown():
     assert "kernel=&#x27;linear&#x27;" in plain  # the one that was chosen
     made = dmsgd.KDPP(dmsgd.kernels.Linear(X), 4)._repr_html_()
     assert "diversify" not in made
-    balanced = dmsgd.diversify(X, 4, Y, standardize=True, target="balanced")._repr_html_()
-    assert "target=&#x27;balanced&#x27;" in balanced
-    assert "standardize=True" in balanced
+    even = dmsgd.diversify(X, 4, standardize=True, target="uniform")._repr_html_()
+    assert "target=&#x27;uniform&#x27;" in even
+    assert "standardize=True" in even
 
 
 def test_uniform_batches_have_one_bar():

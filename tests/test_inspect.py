@@ -447,8 +447,7 @@ FLAGS = {
     "--kernel rbf --scale 6": {"kernel": "rbf", "scale": 6.0},
     "--kernel rbf -w 0.5 --normalize": {"kernel": "rbf", "w": 0.5, "normalize": True},
     "--target uniform": {"target": "uniform"},
-    "--target balanced --normalize": {"target": "balanced", "normalize": True},
-    "--target density -w 0.3": {"target": "density", "w": 0.3},
+    "--target uniform -w 0.3 --normalize": {"target": "uniform", "w": 0.3, "normalize": True},
 }
 
 
@@ -456,7 +455,7 @@ FLAGS = {
 def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     """Predicted and drawn: the shares of `diversify` with the same arguments."""
     arguments, steps, k = FLAGS[flags], 4000, 5
-    counts = arguments.get("w", 0) > 0 or arguments.get("target") == "balanced"
+    counts = arguments.get("w", 0) > 0
     X = np.array(FEATURES)
     X[LABELS == "e"] *= 0.4  # short rows of a rare class: --normalize makes a difference
     np.save("features.npy", X)
@@ -491,7 +490,7 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
         DesignOptions(),
         DesignOptions(w=1 / 3, normalize=True),
         DesignOptions(kernel="rbf", scale=6 + 1 / 3),
-        DesignOptions(w=0.5, target="balanced"),
+        DesignOptions(w=0.5, target="uniform"),
         DesignOptions(target="uniform"),
         DesignOptions(rho=0.5, spectrum="nystrom", rank=12),
     ],

@@ -59,7 +59,7 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
     law = kdpp_law(F @ F.T, 2)
     check_closed_forms(design, law)
     check_draws(design, law)
-    even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="balanced", kernel="linear")
+    even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="uniform", kernel="linear")
     assert isinstance(even.spectrum.vectors, Projected)
     counts = np.bincount(even.sample(50_000, seed=0).ravel(), minlength=7) / 50_000
     assert (np.abs(counts - even.inclusion()) < 5 * np.sqrt(0.25 / 50_000)).all()

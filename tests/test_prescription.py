@@ -12,15 +12,10 @@ from scipy import sparse
 import dmsgd
 from dmsgd import KDPP
 from dmsgd.features import as_features
-from dmsgd.inputs.scalars import seed_key
 from dmsgd.kernels import RBF, Linear, Precomputed, exact
-from dmsgd.targets import named as targets
 from dmsgd.targets import prescribe
-from dmsgd.targets.named import balanced_target, density
 from dmsgd.targets.solver import (
-    CoarseInclusion,
     ScaledInclusion,
-    newton,
     solve,
     spectrum_inclusion,
 )
@@ -93,17 +88,6 @@ def test_uniform_needs_no_weights() -> None:
     np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 6, rtol=1e-5)
     repulsion = dmsgd.diagnostics.correlation(design, np.arange(199), np.arange(1, 200))
     assert repulsion.mean() < -1 / 199  # still more diverse than plain batches
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_balanced_gives_classes_equal_shares_and_items_of_a_class_equal_chances(
-    kernel: str,
-) -> None:
-    y = np.repeat(["a", "b", "c"], [60, 20, 8])
-    design = dmsgd.diversify(features(88, 10), 6, labels=y, kernel=kernel, target="balanced")
-    b = design.inclusion()
-    for label, size in (("a", 60), ("b", 20), ("c", 8)):
-        np.testing.assert_allclose(b[y == label], 2 / size, rtol=1e-5)
 
 
 def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
@@ -207,58 +191,22 @@ def test_eigenvalues_too_small_to_be_used_need_no_second_look(
         ScaledInclusion(F, 40, 1e-10)(theta)
 
 
-# Kernels without features: Newton's method from a coarse factor
+# Kernels without features
 
 
 @pytest.mark.parametrize(("n", "k", "scale"), [(150, 20, 1.0), (150, 20, 4.0), (150, 3, 4.0)])
 def test_a_kernel_without_features_gets_the_law_of_the_one_given_by_features(
-    n: int, k: int, scale: float, monkeypatch: pytest.MonkeyPatch
+    n: int, k: int, scale: float
 ) -> None:
     kernel, weights = RBF(features(n, 6), scale), random_target(n)
     spectrum = exact(kernel)
-    slow = prescribe(Linear(spectrum.vectors * np.sqrt(spectrum.values)), k, weights, tol=1e-9)
-    monkeypatch.setattr(ScaledInclusion, "__call__", None)  # Newton's method does without it
-    fast = prescribe(kernel, k, weights, tol=1e-9)
-    np.testing.assert_allclose(inclusion(fast, k), k * weights / weights.sum(), rtol=2e-9)
+    known = prescribe(Linear(spectrum.vectors * np.sqrt(spectrum.values)), k, weights, tol=1e-9)
+    found = prescribe(kernel, k, weights, tol=1e-9)
+    np.testing.assert_allclose(inclusion(found, k), k * weights / weights.sum(), rtol=2e-9)
     sets = KDPP(kernel, k).sample(20, seed=0)
     np.testing.assert_allclose(
-        KDPP(fast, k).log_prob(sets), KDPP(slow, k).log_prob(sets), atol=1e-6
+        KDPP(found, k).log_prob(sets), KDPP(known, k).log_prob(sets), atol=1e-6
     )
-    # The spectrum that it keeps is that of its features.
-    again = KDPP(Linear(fast.features.matrix), k)
-    np.testing.assert_allclose(inclusion(fast, k), again.inclusion(), rtol=1e-8)
-
-
-@pytest.mark.parametrize("k", [2, 8])
-def test_a_newton_step_squares_the_error_or_takes_99_percent_of_it(k: int) -> None:
-    spectrum = exact(RBF(features(40, 3), 1.0))
-    L = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
-    target = spectrum_inclusion(spectrum, k)[0]
-    begin = 1e-3 * np.random.default_rng(0).normal(size=40)
-    errors = []
-    for tol in (1.0, 1e-4, 1e-9):
-        found = newton(L, k, target, begin, tol)
-        assert found is not None
-        errors.append(np.abs(spectrum_inclusion(found, k)[0] / target - 1).max())
-    assert errors[0] > 1e-4
-    assert errors[1] < 0.01 * errors[0]
-    assert errors[2] < 1e-9
-    assert newton(L, k, target, begin + 800, 1e-9) is None  # out of range
-
-
-def test_the_coarse_inclusion_is_the_gradient_of_its_normaliser() -> None:
-    F, k, step = features(30, 5), 6, 1e-5
-    F /= 1.2 * np.linalg.norm(F, axis=1)[:, None]
-    coarse, theta = CoarseInclusion(F, k), features(30, 1)[:, 0]
-    b, _ = coarse(theta)
-    assert b.sum() == pytest.approx(k)
-    moves = step * np.eye(30)
-    slopes = [(coarse(theta + m)[1] - coarse(theta - m)[1]) / (2 * step) for m in moves]
-    np.testing.assert_allclose(b, slopes, rtol=1e-6, atol=1e-8)
-    # It is the exact one where nothing is left out.
-    whole = F / np.linalg.norm(F, axis=1)[:, None]
-    known = ScaledInclusion(as_features(whole), 4)(theta)[0]
-    np.testing.assert_allclose(CoarseInclusion(whole, 4)(theta)[0], known, rtol=1e-9)
 
 
 def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:
@@ -344,7 +292,7 @@ def test_items_without_features_are_named() -> None:
         (np.ones(9), r"shape \(10,\), got shape \(9,\)"),
         (np.r_[np.ones(9), 0], "is 0 for item 9"),
         (np.r_[np.nan, np.ones(9)], "is nan for item 0"),
-        ("balanced", "not known here"),
+        ("balanced", "unknown target 'balanced'"),
     ],
 )
 def test_bad_targets_are_refused(target: object, message: str) -> None:
@@ -360,85 +308,19 @@ def test_bad_calls_are_refused() -> None:
     empty = Linear(np.vstack([features(9, 4), np.zeros(4)]))
     with pytest.raises(ValueError, match="same 10 items"):
         prescribe(Linear(features(10, 4)), 2, "uniform", start=empty)
-    with pytest.raises(ValueError, match="pass labels="):
-        dmsgd.diversify(features(10, 4), 2, target="balanced")
     with pytest.raises(ValueError, match="unknown target 'even'"):
         dmsgd.diversify(features(10, 4), 2, target="even")
-    with pytest.raises(ValueError, match=r"class b has 2 in all; use k <= 3"):
-        dmsgd.diversify(features(12, 5), 5, labels=["a"] * 10 + ["b"] * 2, target="balanced")
-
-
-# Named targets
-
-
-def test_balanced_target() -> None:
-    b = balanced_target(np.array(["a", "b", "a", "a"]), 1)
-    np.testing.assert_allclose(b, [1 / 6, 1 / 2, 1 / 6, 1 / 6])
-
-
-def test_density_prefers_what_is_sparse() -> None:
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(900, 2)), 6 + 3 * rng.normal(size=(100, 2))])
-    flat, half, none = (density(X, 20, strength, least_effective=0) for strength in (1, 0.5, 0))
-    for b in (flat, half, none):
-        assert b.sum() == pytest.approx(20)
-        assert b.max() <= 0.9
-    np.testing.assert_allclose(none, 0.02)
-    shares = [b[900:].sum() / 20 for b in (none, half, flat)]
-    assert shares[0] < shares[1] < shares[2]
-    # The sparse cloud covers nine times the area: fully flattened it has most of the weight.
-    assert shares[2] > 0.6
-
-
-def test_density_keeps_a_floor_on_the_effective_share() -> None:
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(990, 3)), 100 * rng.normal(size=(10, 3))])
-    b = density(X, 10, strength=1.0, least_effective=0.4)
-    assert b.sum() ** 2 / (b @ b) / 1000 == pytest.approx(0.4, abs=1e-6)
-    design = dmsgd.diversify(X, 3, target="density", kernel="rbf", scale=2.0)
-    np.testing.assert_allclose(design.inclusion(), density(X, 3), rtol=1e-5)
-
-
-def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(targets, "REFERENCE_ITEMS", 2000)
-    X = np.random.default_rng(0).uniform(size=(8000, 2))
-    b = density(X, 80, strength=1.0, neighbours=5)
-    reference = np.random.default_rng(seed_key(0)).permutation(8000)[:2000]
-    outside = np.delete(b, reference)
-    # A neighbour number off by one would make the ratio 1.2; its standard error is 0.012.
-    assert outside.mean() / b[reference].mean() == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.parametrize("k", [20, 270, 290])
-def test_density_leaves_no_item_certain(k: int) -> None:
-    b = density(features(300, 2) ** 3, k, strength=1.0, least_effective=0)
-    assert b.sum() == pytest.approx(k)
-    assert b.max() == pytest.approx(max(0.9, (1 + k / 300) / 2))
-
-
-@pytest.mark.parametrize("least", [0.0, 0.25])
-def test_density_of_items_that_are_all_as_far_from_each_other_but_for_one(least: float) -> None:
-    b = density(np.vstack([np.eye(12), np.full(12, 50.0)]), 3, least_effective=least)
-    np.testing.assert_allclose(b, [*12 * [2.1 / 12], 0.9])
-
-
-def test_density_of_copies_and_of_few_items() -> None:
-    with pytest.raises(ValueError, match="duplicates"):
-        density(np.ones((50, 2)), 5)
-    with pytest.raises(ValueError, match="needs more than 8 items"):
-        density(features(8, 2), 2)
 
 
 @pytest.mark.skipif("DMSGD_DATA" not in os.environ, reason="DMSGD_DATA is not set")
-@pytest.mark.parametrize("name", ["uniform", "balanced"])
+@pytest.mark.parametrize("name", ["uniform", "balanced classes"])
 def test_flowers(name: str) -> None:
     from experiments import datasets
 
     X, y = datasets.flowers().part("test")
     X = dmsgd.features.normalize(X[:, ::20])
-    design = dmsgd.diversify(X, 48, labels=y if name == "balanced" else None, target=name)
+    target = "uniform" if name == "uniform" else 1 / np.bincount(y)[y]
+    design = dmsgd.diversify(X, 48, target=target)
     shares = np.bincount(y, design.inclusion()) / 48
     expected = np.bincount(y) / y.size if name == "uniform" else np.full(102, 1 / 102)
     np.testing.assert_allclose(shares, expected, rtol=1e-5)

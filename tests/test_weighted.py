@@ -17,8 +17,8 @@ from contracts import (
     kdpp_law,
     moments,
 )
+from dmsgd.designs.weighted import capped_shares
 from dmsgd.samplers.conditional_poisson import ConditionalPoisson, with_inclusion
-from dmsgd.targets.named import capped_shares
 
 RNG = np.random.default_rng(3)
 

@@ -555,17 +555,6 @@ PRESCRIPTION = {
         },
         results.is_kernel,
     ),
-    "density": Call(
-        plain(dmsgd.targets.density),
-        {
-            **WIDE,
-            "strength": kinds.FRACTION,
-            "neighbours": kinds.COUNT,
-            "least_effective": kinds.FRACTION,
-            "seed": SEED,
-        },
-        lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
-    ),
 }
 
 SCHEDULES = {
@@ -708,7 +697,7 @@ DIAGNOSTICS = {
             "normalize": kinds.OPTIONAL_FLAG,
             "scale": kinds.POSITIVE.optional(),
             "rho": kinds.POSITIVE.optional(),
-            "target": kinds.named("uniform", "balanced", "density").optional(),
+            "target": kinds.named("uniform").optional(),
         },
         lambda settings, s, given: is_code(settings.code(s.k), s, given),
     ),

@@ -110,9 +110,8 @@ DESIGN = (
     ),
     click.option(
         "--target",
-        type=click.Choice(["uniform", "balanced", "density"]),
-        help="How often items are drawn: all alike, all classes alike, or more where they are "
-        "sparse.  [default: as the kernel gives it]",
+        type=click.Choice(["uniform"]),
+        help="How often items are drawn: all alike.  [default: as the kernel gives it]",
     ),
 )
 
@@ -145,7 +144,7 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
         if "--labels" not in files.beside and options.uses_labels:
-            of_labels = {"w", "target", "batches"} & set(options.changed())
+            of_labels = {"w", "batches"} & set(options.changed())
             needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
             raise ValueError(f"{needed} needs labels; give them with --labels")
         command(files, given.pop("k"), options, **given)

@@ -53,9 +53,9 @@ def diversify(
     labels, w: The class of each item, shape (n,), or the name of a column of a frame or table
                (.csv, .tsv, .parquet, .jsonl), which is then not a feature. The weight w mixes them
                into the features, F = [(1-w)X, wH] for one-hot classes H, or into an RBF kernel S
-               as (1-w)² S + w² H Hᵀ. With w = 0 they are ignored, with a warning unless the target
-               uses them; with w = 1 the features are ignored. A pandas Series, as labels, quality
-               or target, is matched with a frame by index.
+               as (1-w)² S + w² H Hᵀ. With w = 0 they are ignored, with a warning; with w = 1 the
+               features are ignored. A pandas Series, as labels, quality or target, is matched with
+               a frame by index.
     quality:   How much each item is worth: n numbers, none below 0. The kernel S becomes
                L_ij = q_i S_ij q_j, so that better items are drawn more often. "length" takes the
                lengths of the rows, which makes the linear kernel that of the paper, L = X Xᵀ.
@@ -73,10 +73,8 @@ def diversify(
     scale:     The length scale of the RBF kernel. The default is that of
                `dmsgd.designs.suggest_scale`, halved until k items are independent.
     target:    The inclusion probabilities, if they are not to follow from the kernel: "uniform"
-               (plain averages over batches are unbiased), "balanced" (every class has the same
-               share), "density" (more where items are sparse: `dmsgd.targets.density`), or one
-               number per item, scaled to sum to k. The design is the closest k-DPP that has them
-               (`dmsgd.targets.prescribe`).
+               (plain averages over batches are unbiased), or one number per item, scaled to sum
+               to k. The design is the closest k-DPP that has them (`dmsgd.targets.prescribe`).
     spectrum:  "exact" computes all eigenvalues; "nystrom" and "pivoted_cholesky" approximate the
                kernel with rank `rank`, by default max(1600, 3 k). "auto" is exact, except for an
                RBF kernel of more than 5,000 items: there landmarks are added as in "nystrom", from
@@ -120,7 +118,7 @@ def diversify(
         )
     labels = None if labels is None else as_labels(labels, F.n)
     if labels is not None and not options.uses_labels:
-        warn_kernel("labels are given, but w=0 ignores them", w=0.7, target="balanced")
+        warn_kernel("labels are given, but w=0 ignores them", w=0.7)
         labels = None
     return Recipe(options, labels, target, quality).build(F, k)
 
@@ -154,8 +152,7 @@ def make_kdpp(
 ) -> KDPP:
     """Return the k-DPP of these options, whatever their `batches`; unused labels are ignored."""
     X, labels = split_label_column(X, labels)
-    used = options.w > 0 or options.target == "balanced"
     worth = options.quality if quality is None else aligned(quality, X, "quality")
     F = as_features(X, takes_labels=True)
-    labels = as_labels(labels, F.n) if used and labels is not None else None
+    labels = as_labels(labels, F.n) if options.w > 0 and labels is not None else None
     return Recipe(options, labels, options.target, worth).build(F, k)

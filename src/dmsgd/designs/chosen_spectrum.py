@@ -6,14 +6,12 @@ from typing import Any
 
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
-from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
-from dmsgd.kernels.growing import GrowingLandmarks
+from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenvalues import Eigenvalues
-from dmsgd.targets import named_target, prescribe
-from dmsgd.targets.prescription import scale_to_target
+from dmsgd.targets.prescription import as_target, prescribe
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
 #: approximate one (or 3 k if that is more).
@@ -72,19 +70,13 @@ def _spectrum_of_few(kernel: Kernel, k: int, usual: int) -> Spectrum:
         goal *= AIM * SMALL_ERROR / error  # the estimate was too low
 
 
-def prescribed_spectrum(
-    origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any
-) -> Spectrum:
+def prescribed_spectrum(origin: Kernel | Spectrum, k: int, target: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error.
 
     Its `kernel` is the one that was tilted, as for a design without a target.
     """
-    named = isinstance(target, str)
-    b = named_target(target, X, labels, origin.n, k) if named else target
-    if named and target == "density":  # hashed by what it is a function of
-        kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
-    else:
-        kernel = prescribe(origin, k, b)
+    b = as_target(target, origin.n, k) if isinstance(target, str) else target
+    kernel = prescribe(origin, k, b)
     chosen = origin.kernel if isinstance(origin, Spectrum) else repr(origin)
     error = getattr(origin, "trace_error", 0.0)
     return exact(kernel).replaced(trace_error=error, kernel=chosen)

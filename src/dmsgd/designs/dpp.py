@@ -24,11 +24,15 @@ from dmsgd.inputs.arrays import (
     as_pairs,
 )
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.kernels.restricted import marginal_without, spectrum_or_empty, without
+from dmsgd.kernels.conditioned import (
+    conditional,
+    marginal_without,
+    spectrum_or_empty,
+    without,
+)
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.eigenpairs import Spectrum, log_det_of_rows
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
 

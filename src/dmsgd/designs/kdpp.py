@@ -16,13 +16,12 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import exact
+from dmsgd.kernels.conditioned import conditional, without
 from dmsgd.kernels.precomputed import kernel_of
-from dmsgd.kernels.restricted import without
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.runtime.progress import Progress, announce
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.contract import as_sampler, name_of
-from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
 

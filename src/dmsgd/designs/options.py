@@ -12,7 +12,7 @@ from dmsgd.inputs.scalars import as_choice, as_count, as_flag, as_fraction, as_p
 
 Batches = Literal["k-DPP", "weighted", "stratified", "uniform"]
 KernelName = Literal["auto", "linear", "rbf"]
-TargetName = Literal["uniform", "balanced", "density"]
+TargetName = Literal["uniform"]
 QualityName = Literal["length"]
 SpectrumName = Literal["auto", "exact", "nystrom", "pivoted_cholesky"]
 
@@ -84,8 +84,7 @@ class DesignOptions:
     @property
     def uses_labels(self) -> bool:
         """Whether the distribution of batches depends on the labels."""
-        mixed = self.batches != "uniform" and (self.w > 0 or self.target == "balanced")
-        return mixed or self.batches == "stratified"
+        return self.batches == "stratified" or (self.batches != "uniform" and self.w > 0)
 
     def changed(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, by name."""

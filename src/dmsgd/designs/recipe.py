@@ -27,8 +27,7 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.kernels.mixed import Mixed
-from dmsgd.kernels.quality import Quality
+from dmsgd.kernels.quality import Mixed, Quality
 from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import WARN_ABOVE
 
@@ -91,7 +90,7 @@ class Recipe:
             if options.spectrum == "auto":
                 warn_unsuitable_scale(known, k)
         if self.target is not None:
-            origin = prescribed_spectrum(origin, k, self.target, kernel.features, self.labels)
+            origin = prescribed_spectrum(origin, k, self.target)
         design = KDPP.from_recipe(self, options, origin, k)
         if self.target is None and w < 1 and F.d > 1:
             _warn_dominating_column(options, F, origin.values)

@@ -14,7 +14,6 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.samplers.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.targets.named import capped_shares
 
 #: Relative tolerance on the sum of b over items with b < 1.
 ROUNDING = 1e-6
@@ -160,4 +159,15 @@ def _from_weights(weights: FloatArray, k: int) -> FloatArray:
     # All items of large weight are in every batch, and the others share the rest of it.
     b: FloatArray = large.astype(np.float64)
     b[~large] = _from_weights(weights[~large], left)
+    return b
+
+
+def capped_shares(weights: FloatArray, k: int) -> FloatArray:
+    """Return b_i = min(1, c weights_i) with Σ b_i = k; items below 1 share the rest."""
+    b: FloatArray = weights * (k / weights.sum())
+    while (b > 1).any():
+        full = b >= 1
+        others = weights[~full]
+        b[~full] = others / (others.sum() or 1.0) * (k - full.sum())  # 0 if others have weight 0
+        b[full] = 1.0
     return b

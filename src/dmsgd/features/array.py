@@ -67,13 +67,6 @@ class InMemory(Features):
             start += block.shape[0]
         return total
 
-    def gram_of(self, S: FloatArray) -> FloatArray:
-        return products.gram(self.times(S))
-
-    def gram_times(self, S: FloatArray) -> tuple[FloatArray, float]:
-        C = self.times(S)
-        return np.asarray(products.product(self.matrix.T, C)), float(products.row_norms2(C).sum())
-
     def mapped(self, map: RowMap) -> InMemory:
         if map.fills:  # its factors take as much again
             size = 2 * self.n * map.width(self.d)

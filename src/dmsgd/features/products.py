@@ -34,9 +34,6 @@ DISTANCES = 2**20
 #: Products of entries that `SparseGram` adds in one go, a second or two, so that Ctrl-C works;
 #: rows, if these are fewer; columns that are transposed in one go.
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
-#: Rows with more than this share of entries that are not zero are multiplied as arrays, BLOCK
-#: numbers at a time, and added to COLUMNS rows of the result at a time.
-FULL, BLOCK, COLUMNS = 1 / 4, 2**20, 2**12
 #: Numbers that are converted at a time.
 FEW = 2**15
 #: Pairs of items up to which a problem is small.
@@ -235,32 +232,20 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
 class SparseGram:
     """XᵀX of the CSR arrays X that are added, (d, d): one total, whatever is added.
 
-    The bits do not depend on how rows are cut into parts, unless some are full, nor on the cores.
+    The bits depend neither on how rows are cut into parts nor on the cores.
     """
 
     def __init__(self, d: int) -> None:
         self._total = np.zeros((d, d))  # what is below the diagonal does not count
 
     def add(self, X: Matrix) -> SparseGram:
-        """Add XᵀX. Rows with many entries are multiplied as arrays, which is faster."""
-        d = X.shape[1]
-        full = np.diff(X.indptr) > d * FULL
-        self._add_short_rows(canonical(X[~full] if full.any() else X))
-        rows, step = np.flatnonzero(full), max(BLOCK // d, d // 4)
-        for start in range(0, rows.size, step):
-            block = X[rows[start : start + step]].toarray()
-            for first in range(0, d, COLUMNS):
-                part = slice(first, first + COLUMNS)
-                self._total[part] += block[:, part].T @ block
-        return self
-
-    def _add_short_rows(self, X: Matrix) -> None:
         """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
         from dmsgd.compiled.computed_rows import add_gram
 
+        X = canonical(X)
         (n, d), entries, counts = X.shape, SparseRows.of(X), np.diff(X.indptr)
         if n == 0:
-            return
+            return self
         alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
         cores = 1 if alone else thread_count(-1)
         work = counts.astype(float) ** 2
@@ -279,6 +264,7 @@ class SparseGram:
 
             parallel_map(add, shares, cores)
             tell(rows[1] / n)
+        return self
 
     def plus(self, other: SparseGram) -> SparseGram:
         """Return the Gram matrix of what both were given."""

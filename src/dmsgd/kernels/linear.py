@@ -17,8 +17,7 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.kernels.contract import Kernel, as_kernel, as_subset, recorded
-from dmsgd.spectra import Spectrum
+from dmsgd.kernels.contract import Kernel, as_kernel, as_subset
 
 
 @final
@@ -39,22 +38,13 @@ class Linear(Kernel):
         self.n = self.features.n
         #: Fingerprint of what the features were computed from, where they are rounded results.
         self._origin: str | None = None
-        self._spectrum: Spectrum | None = None
 
     @classmethod
-    def computed(cls, features: Features, origin: str, spectrum: Spectrum | None = None) -> Linear:
-        """Return the kernel of features that are rounded results of what has this fingerprint.
-
-        spectrum: that of the kernel, if it is known.
-        """
+    def computed(cls, features: Features, origin: str) -> Linear:
+        """Return the kernel of features that are rounded results of what has this fingerprint."""
         made = cls(features)
-        made._origin, made._spectrum = origin, spectrum
+        made._origin = origin
         return made
-
-    def spectrum(self, tol: float = 0.0) -> Spectrum:
-        if self._spectrum is None or tol != 0:
-            return super().spectrum(tol)
-        return recorded(self._spectrum, self, f"exact(tol={(0.0).hex()})")
 
     def diag(self) -> FloatArray:
         return self.features.row_norms2()

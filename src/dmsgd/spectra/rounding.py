@@ -38,7 +38,7 @@ class Rounding:
             features are, 0 if the spectrum is exact, as one that the user gave.
     size:   rows of the matrix that was diagonalised.
     scale:  the eigenvalue that errors are relative to, as a multiple of the largest: above 1 where
-            the spectrum is what remains of a larger one (`dmsgd.spectra.conditional`).
+            the spectrum is what remains of a larger one (`dmsgd.kernels.conditioned`).
     hidden: bound on the sum of the eigenvalues cut off as zero, as a share of the largest.
     """
 

@@ -9,18 +9,16 @@ import numpy as np
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, ScaleRows
-from dmsgd.inputs.arrays import FloatArray, as_numbers, on_host
+from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.kernels.pivoted_cholesky import factor
 from dmsgd.kernels.quality import Quality
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix
-from dmsgd.targets.named import as_target
-from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
+from dmsgd.targets.solver import ScaledInclusion, solve
 
 #: The rounding error that is allowed in the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
@@ -28,13 +26,6 @@ PRECISE = 0.01
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
-#: A kernel without features has a coarse factor first, with one column for COARSE items, and RANK
-#: columns at most.
-COARSE, RANK = 5, 500
-#: It has twice as many columns if RANK of them leave out no more than this share of the trace.
-LEFT_OUT = 0.01
-#: Relative accuracy of b by the coarse factor.
-NEAR = 1e-2
 
 
 def prescribe(
@@ -53,14 +44,14 @@ def prescribe(
     there is only one.
 
     target: One positive number per item, which are scaled to sum to k (then b*_i < 1 must hold),
-            or "uniform". `dmsgd.diversify` also takes "balanced" and "density".
+            or "uniform".
     tol:    The largest relative error of an inclusion probability.
     start:  What an earlier call returned for the same kernel and a similar target. The search
             begins there, which saves most of it.
 
     A Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
     Raises `TargetError`, which names items in the way, if no scaling reaches the target.
-    See also `diversify` with target=, `density`, `Weighted`.
+    See also `diversify` with target=, `Weighted`.
 
     >>> from dmsgd import KDPP
     >>> from dmsgd.kernels import exact
@@ -76,23 +67,6 @@ def prescribe(
         )
     k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
     b = as_target(target, kernel.n, k)
-    identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
-    return scale_to_target(kernel, k, b, identity, tol, start)
-
-
-def scale_to_target(
-    kernel: Kernel | Spectrum,
-    k: int,
-    b: FloatArray,
-    identity: str,
-    tol: float = 1e-6,
-    start: Kernel | None = None,
-) -> Linear:
-    """Return the kernel that `prescribe` describes, for a target b that sums to k.
-
-    identity: the name of the target, or a hash of what was given. The fingerprint of the result is
-              made of it, because the last digits of the scale differ between processors.
-    """
     initial, origin = _initial_scale(kernel.n, start), kernel.fingerprint()
     if isinstance(kernel, Spectrum):
         squares = kernel.eigenvectors.weighted_squares(kernel.values)
@@ -104,14 +78,42 @@ def scale_to_target(
             f"batch holds it; give it features or leave it out"
         )
     begun = "" if start is None else start.fingerprint()
+    # The result is hashed by what it is made of: its own last digits differ between processors.
+    identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
     origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
-    if isinstance(kernel, Kernel) and kernel.factor() is None:
-        solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
-        if solved is not None:
-            return Linear.computed(_features_of(solved), origin, solved)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
+
+
+def as_target(value: Any, n: int, k: int) -> FloatArray:
+    """Return `value`, one positive number per item, scaled so that it sums to k and is below 1."""
+    if isinstance(value, str):
+        if value != "uniform":
+            raise ValueError(f"unknown target {value!r}; use 'uniform' or one number per item")
+        value = np.ones(n)
+    weights = as_numbers(value, "target", n)
+    if (bad := np.flatnonzero(weights <= 0)).size:
+        raise ValueError(
+            f"target must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
+            f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
+        )
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
+    b: FloatArray = weights * (k / weights.sum())
+    if b.max() >= 1:
+        fits = int(np.ceil(k / b.max()) - 1)
+        advice = f"use k <= {fits}, or " if fits else ""
+        raise ValueError(
+            f"target asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
+            f"({counted(int((b >= 1).sum()), 'such item')}), but an item is in a batch at "
+            f"most once; {advice}lower the largest values (np.minimum)"
+        )
+    if b.min() < TINY:
+        raise ValueError(
+            f"target asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
+            f"is as good as never; leave it out of the data, or raise the smallest values"
+        )
+    return b
 
 
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
@@ -119,50 +121,28 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
 
     The lengths of rows are what is solved for. A kernel without features gets V Λ^(1/2).
     """
-    if isinstance(kernel, Spectrum):
-        F = _factor(kernel, k).mapped(Normalize())
-        return F, F
-    given = kernel.factor()
-    if given is not None:
+    if isinstance(kernel, Kernel) and (given := kernel.factor()) is not None:
         F = given.mapped(Normalize())
         return F, F if F.d < kernel.n else _factor(F.spectrum(), k)
-    everything = np.arange(kernel.n)
-    F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
+    F = _factor(kernel if isinstance(kernel, Spectrum) else _unit_spectrum(kernel), k)
+    F = F.mapped(Normalize())
     return F, F
 
 
-def _unit(kernel: Kernel) -> Kernel:
-    """Return the kernel with row and column i scaled so that L_ii = 1."""
-    return Quality(kernel, 1 / np.sqrt(kernel.diag()))
+def _unit_spectrum(kernel: Kernel) -> Spectrum:
+    """Return the spectrum of the kernel with row and column i scaled so that L_ii = 1."""
+    n, everything = kernel.n, np.arange(kernel.n)
+    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
+    reserve(7 * n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    unit = Quality(kernel, 1 / np.sqrt(kernel.diag()))
+    return spectrum_of_matrix(unit.block(everything, everything))
 
 
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.require_rank(k)
     spectrum.warn_rounding(k)
-    return _features_of(spectrum)
-
-
-def _features_of(spectrum: Spectrum) -> Features:
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     return as_features(F, "kernel", allow_tiny=True)
-
-
-def _solve_entries(
-    kernel: Kernel, k: int, b: FloatArray, start: FloatArray | None, tol: float
-) -> Spectrum | None:
-    """Return the spectrum of a kernel without features, scaled to the target; None if it fails."""
-    unit, everything = _unit(kernel), np.arange(kernel.n)
-    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
-    reserve(7 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
-    if start is None:
-        start, few = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
-        F = on_host(factor(unit, few if few < RANK else 2 * few, 0.0, 0)[0])
-        for columns, near in ((few, NEAR), (2 * few, NEAR / 10)):
-            coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
-            start = solve(coarse, b, start, near, STAGES[0]).log_scale
-            if few < RANK or coarse.rest.mean() > LEFT_OUT:
-                break
-    return newton(unit.block(everything, everything), k, b, start, tol)
 
 
 def _initial_scale(n: int, start: Kernel | None) -> FloatArray:

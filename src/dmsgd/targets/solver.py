@@ -17,11 +17,6 @@ The θ' that is best under this bound is the fixed-point step
 hence every step raises φ by at least Σ_i b*_i log(b*_i / b_i), the divergence of b from b*: the
 iteration converges. Anderson acceleration extrapolates from the last few steps, about halving their
 number. An extrapolation that lowers φ is undone by the step that is guaranteed to raise it.
-
-Where S is an n x n matrix, `newton` needs fewer eigendecompositions. The covariance of the items,
-∂b_i/∂θ_j, is that of a DPP with the marginal kernel K = V diag(π) Vᵀ, diag(b) - K∘K, less the part
-that changes the size of a batch, up to terms of the order of one over the variance of that size.
-Errors are squared in each step, from a start that `CoarseInclusion` finds at small cost.
 """
 
 from __future__ import annotations
@@ -32,12 +27,10 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy import linalg
 
 from dmsgd.errors import RankError
 from dmsgd.features import Features
 from dmsgd.features.map_types import ScaleRows
-from dmsgd.features.products import gram, product, row_norms2
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import (
     eigenvector_inclusion,
@@ -45,22 +38,16 @@ from dmsgd.polynomials import (
     log_polynomial_gradient,
     ratios,
 )
-from dmsgd.runtime.progress import Progress, run_interruptible
+from dmsgd.runtime.progress import Progress
 from dmsgd.samplers.conditional_poisson import extrapolate
 from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
-from dmsgd.spectra.eigenpairs import Spectrum, spectrum_of_matrix
+from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
 #: A step that lowers the objective by more than this relative amount is taken back.
 FALLS = 1e-10
-#: Steps of Newton's method at most.
-NEWTON_STEPS = 8
-#: What a coarse factor leaves out counts as this many equal eigenvalues per item of a batch.
-EQUAL = 8
-#: What is left of a kernel whose scale overflows or vanishes.
-BEYOND = "the scale is beyond the range of floating point numbers, which leaves no direction"
 #: θ -> b(θ) and log Z(θ).
 InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
 
@@ -140,7 +127,8 @@ class ScaledInclusion:
             gram = self.F.gram(x)
             finite = np.isfinite(float(gram.sum()))
         if not (finite and bool(gram.any())):
-            raise RankError(self.k, 0, BEYOND)
+            beyond = "the scale is beyond the range of floating point numbers"
+            raise RankError(self.k, 0, f"{beyond}, which leaves no direction")
         values, U = eigh(gram)
         rank = self._resolved_rank(values)
         if rank == 0:
@@ -168,91 +156,3 @@ class ScaledInclusion:
     def _rank(self) -> int:
         """Rank of F, which no scale changes."""
         return int(right_singular_vectors(self.F)[0].size)
-
-
-@final
-class CoarseInclusion:
-    """θ -> b(θ) of about a kernel S with S_ii = 1, for F Fᵀ <= S. O(n d² + d³) per call.
-
-    What F leaves out of S counts as if it were diagonal, and its eigenvalues as if they were equal.
-    """
-
-    def __init__(self, F: FloatArray, k: int) -> None:
-        self.F, self.k = F, k
-        self.rest = np.maximum(1 - row_norms2(F), 0.0)
-        self.equal = max(1, min(F.shape[0] - F.shape[1], EQUAL * k))
-
-    def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """Return b(θ) and log Z(θ), the gradient of a concave φ as for S itself."""
-        with np.errstate(over="ignore"):
-            x, d = np.exp(theta), self.F.shape[1]
-        if not 0 < x.sum() < np.inf:
-            raise RankError(self.k, 0, BEYOND)
-        A, rest = self.F * np.sqrt(x)[:, None], self.rest * x
-        values, U = eigh(gram(A))
-        left = np.full(self.equal, rest.sum() / self.equal)
-        values = np.maximum(np.append(values, left), np.finfo(float).eps * values[0])
-        pi = eigenvector_inclusion(values, self.k)
-        b = row_norms2(product(A, U * np.sqrt(pi[:d] / values[:d])))
-        return b + rest * (pi[d:] / values[d:]).mean(), log_polynomial(values, self.k)
-
-
-def newton(
-    S: FloatArray, k: int, target: FloatArray, theta: FloatArray, tol: float
-) -> Spectrum | None:
-    """Return the spectrum of S scaled so that b is within `tol` of the target, None if it fails.
-
-    S:     the matrix, shape (n, n).
-    theta: where to begin, not far from the solution.
-    """
-    report, error, first = Progress(f"prescribed inclusion of {len(S):,} items"), np.inf, 0.0
-    for _ in range(NEWTON_STEPS):
-        with np.errstate(over="ignore", invalid="ignore"):
-            root = np.exp(theta / 2)
-            L = S * root
-            L *= root[:, None]
-        if not 0 < float(L.trace()) < np.inf:
-            return None
-        spectrum = spectrum_of_matrix(L)
-        if spectrum.rank < k:
-            return None
-        b, _ = spectrum_inclusion(spectrum, k)
-        if not b.all():
-            return None
-        before, gap = error, np.log(target / b)
-        with np.errstate(over="ignore"):
-            error = float(np.abs(np.expm1(-gap)).max())
-        if error <= tol:
-            return spectrum
-        first = first or error
-        report(max(0.01, float(np.log(first / error) / np.log(first / tol))))
-        step = _newton_step(spectrum, k, b, gap) if error < before / 2 else None
-        if step is None:
-            return None
-        theta = theta + step
-    return None
-
-
-def _newton_step(spectrum: Spectrum, k: int, b: FloatArray, gap: FloatArray) -> FloatArray | None:
-    """Return the θ' - θ at which log b, linear in θ', meets the target; None if there is none.
-
-    With v_n = π_n (1 - π_n), the covariance of the items is about diag(b) - K∘K - (s sᵀ - Q∘Q)/σ²,
-    for Q = V diag(v) Vᵀ, s = diag(Q) and σ² = Σ v_n; its diagonal is exact.
-    """
-    V, pi = np.asarray(spectrum.vectors), eigenvector_inclusion(spectrum.values, k)
-    v = pi * np.maximum(1 - pi, 0)
-    if not v.sum() > 0:
-        return None
-    C, Q = (product(W, W.T) for W in (V * np.sqrt(pi), V * np.sqrt(v / v.sum())))
-    s = np.sqrt(v.sum()) * Q.diagonal()
-    np.multiply(C, -C, out=C)
-    C += np.multiply(Q, Q, out=Q) * v.sum()
-    C -= np.outer(s, s)
-    C += np.outer(b, b / b.sum())  # a constant θ changes nothing: it is not wanted
-    C[np.diag_indices_from(C)] += b
-    what = f"the Cholesky factor of {len(C):,} rows and columns"
-    try:
-        lower = run_interruptible(lambda: np.linalg.cholesky(C), len(C) ** 3 / 3, what)
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(linalg.cho_solve((lower, True), b * gap))
