@@ -148,7 +148,7 @@ def test_csv_without_header_numbers_its_columns(tmp_path):
     [
         (
             IRIS,
-            r"x\.csv: column 'species' holds .*has 'setosa'\).*labels='species'",
+            r"x\.csv: column 'species' holds .*has 'setosa'.*labels='species'",
         ),
         ("a,b\n1,2\n3,\n", r"x\.csv: could not convert string '' to float64 at row 1, column 2"),
         ("a,b\n1,2\n3\n", r"x\.csv: .*number of columns changed from 2 to 1"),

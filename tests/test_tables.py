@@ -208,7 +208,7 @@ def test_lists_of_different_lengths_are_refused(folder):
     for file, message in {
         "ragged": r"'v' holds lists of different lengths \(1 to 2\)",
         "holes": "column 'v' is missing in 1 row; fill or drop them",
-        "words": "column 'v' is not numeric",
+        "words": "column 'v' holds lists",
     }.items():
         fails(f"inspect {file}.parquet -k 1", message)
         with pytest.raises(ValueError, match=message):

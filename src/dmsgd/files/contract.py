@@ -104,10 +104,10 @@ class Table(ABC):
         if not several:
             (name,) = wrong
             fixes |= {"labels": name} | ({"texts": name} if wrong[name].startswith(TEXT) else {})
-        held = few(list(dict.fromkeys(wrong.values())))
+        kinds = [kind.partition(",")[0] if several else kind for kind in wrong.values()]
         return InputError(
             f"{self.file}: column{'s' * several} {few([repr(name) for name in wrong])} "
-            f"hold{'s' * (not several)} {held}: encode as numbers, or leave out",
+            f"hold{'s' * (not several)} {few(list(dict.fromkeys(kinds)))}: encode as numbers, or leave out",
             **fixes,
             drop=",".join(wrong),
         )
