@@ -247,7 +247,7 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message)
 def test_columns_are_named_where_there_is_none(folder):
     fails("pool.csv --id nobody -k 5", "no column 'nobody' for --id; it has name, body")
     fails("pool.csv -k 5", "'name', 'body' hold text: .*use .*--drop name,body")
-    show = "'body' holds text: .*use .*--texts body, or --drop body"
+    show = "'body' holds text, .*: encode .*use .*--texts body, or --drop body"
     fails("pool.csv --id name -k 5", show)
     fails("pool.csv --texts name -k 5", show)
     fails("pool.csv --columns body,score -k 5", show)

@@ -104,10 +104,11 @@ class Table(ABC):
         if not several:
             (name,) = wrong
             fixes |= {"labels": name} | ({"texts": name} if wrong[name].startswith(TEXT) else {})
-        kinds = [kind.partition(",")[0] if several else kind for kind in wrong.values()]
+        held = [kind.partition(",")[0] if several else kind for kind in wrong.values()]
         return InputError(
             f"{self.file}: column{'s' * several} {few([repr(name) for name in wrong])} "
-            f"hold{'s' * (not several)} {few(list(dict.fromkeys(kinds)))}: encode as numbers, or leave out",
+            f"hold{'s' * (not several)} {few(list(dict.fromkeys(held)))}: encode as numbers, or "
+            f"leave out",
             **fixes,
             drop=",".join(wrong),
         )
