@@ -21,7 +21,7 @@ RIVALS, SHOWN = ("UHerding", "BADGE", "margin"), ("random", "margin", "BADGE", "
 MADE_ON = ("MNIST", "Oxford-102", "digits")
 #: What is reached, of the accuracy with all labels.
 SHARE = 0.95
-KS = (10, 50, 100)
+KS, FITTING = (10, 50, 100), "labelling/robot sonar, 64 units"
 MEAN, LAST, CLASSES = "mean accuracy", "accuracy", "mean over classes"
 
 
@@ -185,9 +185,8 @@ def needed_rows(table: pl.DataFrame) -> list[list[str]]:
     return rows
 
 
-def network_rows(table: pl.DataFrame) -> list[list[str]]:
-    """Return accuracies of the network, and how far select is ahead of each arm."""
-    case = "labelling/network"
+def network_rows(table: pl.DataFrame, case: str = "labelling/network") -> list[list[str]]:
+    """Return accuracies of one case, and how far select is ahead of each arm."""
     whens = {"mean over rounds": MEAN, "last round": LAST}
     rows = [["chosen by", *(cell for when in whens for cell in (when, "select less it"))]]
     for arm in arms_there(table, case):
@@ -257,6 +256,7 @@ TABLES = {
     "labelling-first-sets": first_set_rows,
     "labelling-needed": needed_rows,
     "labelling-network": network_rows,
+    "labelling-fitting": partial(network_rows, case=FITTING),
     "labelling-kept-mnist": partial(kept_rows, data="MNIST"),
     "labelling-kept-fashion": partial(kept_rows, data="Fashion-MNIST"),
     "labelling-kept-debian": partial(kept_rows, data="Debian"),

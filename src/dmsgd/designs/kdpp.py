@@ -155,7 +155,7 @@ class KDPP(ClosedForm):
             raise ValueError("all items that can be drawn are excluded; exclude fewer")
         if left.rank < self.k:
             found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
-            raise RankError(self.k, left.rank, found)
+            raise RankError(self.k, left.rank, found, rbf=False)
         return Conditioned(KDPP(left, self.k, self.sampler), given)
 
     def greedy_map(self) -> IntArray:

@@ -63,8 +63,13 @@ class Wishes:
                 raise InputError(f"{one} is given without groups; pass the group of each item")
         if "groups" in asked and not {"at_most", "at_least"} & asked:
             raise InputError("groups are given without at_most or at_least; pass one of them")
-        if "at_least" in asked and (k is None or "budget" in asked):
-            raise InputError("at_least reserves places of k; give k, and no budget")
+        if {"at_least", "budget"} <= asked:
+            raise InputError(
+                "at_least and budget do not go together; choose the items of at_least first, and "
+                "give them with the rest of the budget"
+            )
+        if "at_least" in asked and k is None:
+            raise InputError("at_least reserves places of k; give k")
         if metric == "precomputed" and "cover" in asked:
             raise InputError(
                 "cover needs rows of features; with metric='precomputed' the columns of X are what "
