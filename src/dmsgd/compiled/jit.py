@@ -203,7 +203,7 @@ class _Announcement(Listener):
             raise NotCached(can_be_kept=True)
         if not self.printed:
             self.printed = True
-            print("dmsgd: compiling for this processor (kept for later runs; some seconds) ...", file=sys.stderr)
+            print("dmsgd: compiling for this processor (some seconds, once) ...", file=sys.stderr)
 
     def on_end(self, event: Any) -> None:
         """Do nothing."""
