@@ -268,6 +268,49 @@ def test_gains_are_0_once_all_is_covered():
     assert (found.gains >= 0).all()
 
 
+def test_rules_admit_what_can_be_completed(rng):
+    """Items are open if, and only if, a set exists that has them and keeps all rules."""
+    for _ in range(60):
+        n, k = 8, int(rng.integers(2, 7))
+        codes, costs = rng.integers(3, size=n), rng.uniform(0.5, 3, n)
+        budget, most, least = rng.uniform(3, 12), rng.integers(1, 5, 3), rng.integers(0, 3, 3)
+        least = np.minimum(least, np.minimum(most, np.bincount(codes, minlength=3)))
+        kept = [
+            set(items)
+            for size in range(1, k + 1)
+            for items in itertools.combinations(range(n), size)
+            if costs[list(items)].sum() <= budget
+            and (np.bincount(codes[list(items)], minlength=3) <= most).all()
+            and (np.bincount(codes[list(items)], minlength=3) >= least).all()
+        ]
+        if not kept:
+            continue
+        rules, chosen = Rules(np.ones(n, bool), k, costs, budget, Quotas(codes, most, least)), set()
+        while rules.more():
+            possible = set().union(*(each for each in kept if each > chosen)) - chosen
+            assert set(np.flatnonzero(rules.open)) == possible
+            item = int(rng.choice(np.flatnonzero(rules.open)))
+            rules.take(item)
+            chosen.add(item)
+        assert chosen in kept
+
+
+@pytest.mark.parametrize("k", [None, 12])
+def test_a_budget_keeps_what_groups_must_have(rng, k):
+    X, costs, groups = rng.normal(size=(300, 4)), np.exp(rng.normal(size=300)), np.arange(300) % 9
+    costs[groups == 0] += 3
+    options = {"costs": costs, "budget": 6.0, "groups": groups}
+    plain = dmsgd.select(X, k, at_most=3, **options)
+    assert np.bincount(groups[plain], minlength=9).min() == 0
+    for quality in (None, rng.uniform(size=300)):
+        found = dmsgd.select(X, k, at_most=3, at_least=1, quality=quality, **options)
+        counts = np.bincount(groups[found], minlength=9)
+        assert counts.min() >= 1
+        assert counts.max() <= 3
+        assert costs[found].sum() <= 6.0
+        assert found.size <= (k or 300)
+
+
 WRONG = [
     ({}, "how many"),
     ({"k": 3, "how": "greedy", "until": 0.5}, "how='cover'"),
@@ -282,6 +325,7 @@ WRONG = [
     ({"k": 9, "groups": np.arange(20) // 18, "at_least": {1: 3}}, "at most 2"),
     ({"k": 9, "groups": np.arange(20) % 2, "at_most": {7: 1}}, "no item has"),
     ({"until": 0.5, "groups": np.arange(20) % 2, "at_least": 1}, "give k"),
+    ({"costs": np.full(20, 2.0), "budget": 7.0, "groups": np.arange(20) % 2, "at_least": 2}, "8"),
     ({"costs": np.arange(20.0), "budget": 3.0}, "item 0"),
     ({"costs": np.full(20, 2.0), "budget": 1.0}, "cheapest"),
     ({"k": 3, "cover": np.ones((4, 3))}, "columns"),

@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted, visible
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
-from dmsgd.selection.pool import Pool
+from dmsgd.selection.pool import MemoryPool, Pool
 
 Metric = Literal["euclidean", "cosine", "precomputed"]
 #: A budget may be exceeded by this share of it, which is rounding.
@@ -63,13 +63,8 @@ class Wishes:
                 raise InputError(f"{one} is given without groups; pass the group of each item")
         if "groups" in asked and not {"at_most", "at_least"} & asked:
             raise InputError("groups are given without at_most or at_least; pass one of them")
-        if {"at_least", "budget"} <= asked:
-            raise InputError(
-                "at_least and budget do not go together; choose the items of at_least first, and "
-                "give them with the rest of the budget"
-            )
-        if "at_least" in asked and k is None:
-            raise InputError("at_least reserves places of k; give k")
+        if "at_least" in asked and k is None and "budget" not in asked:
+            raise InputError("at_least reserves places of k, or of a budget; give k or budget")
         if metric == "precomputed" and "cover" in asked:
             raise InputError(
                 "cover needs rows of features; with metric='precomputed' the columns of X are what "
@@ -83,6 +78,15 @@ class Wishes:
         costs, budget = self._costs(X, free)
         quotas = None if self.groups is None else self._quotas(X, k, free, known)
         places = int(np.count_nonzero(free)) if k is None else k
+        if costs is not None and quotas is not None and quotas.least.any():
+            if not isinstance(pool, MemoryPool):
+                raise InputError("at_least with a budget needs a pool in memory; read it first")
+            needed = float(quotas.reserve(costs, free)[0])
+            if needed > budget:
+                raise InputError(
+                    f"budget={budget:g} does not pay for the items of at_least: the cheapest cost "
+                    f"{needed:g}"
+                )
         return Rules(free, places, costs, budget, quotas, self._until(), self._apart(metric, pool))
 
     def _costs(self, X: Any, free: BoolArray) -> tuple[FloatArray | None, float]:
@@ -250,6 +254,14 @@ class Rules:
         """Return what is left of the budget."""
         return self.budget * (1 + ROUNDING) - self.spent
 
+    def _affordable(self) -> Any:
+        """Return what the next item may cost, so that what groups must have can be paid, too."""
+        left = self._left()
+        if self.costs is None or self.quotas is None or not self.quotas.least.any():
+            return left
+        needed, dearest = self.quotas.reserve(self.costs, self.open)
+        return np.maximum(left - needed, 0.0) + dearest[self.quotas.codes]
+
     def take(self, *items: int) -> None:
         """Take items that can be chosen together."""
         for item in items:
@@ -264,7 +276,7 @@ class Rules:
     def _close(self) -> None:
         """Close what no rule allows any more."""
         if self.costs is not None:
-            self.open &= self.costs <= self._left()
+            self.open &= self.costs <= self._affordable()
         if self.quotas is not None:
             self.open &= self.quotas.allowed(self.k - self.count)[self.quotas.codes]
 
@@ -294,6 +306,20 @@ class Quotas:
         """Count an item of a group."""
         self.most[group] -= 1
         self.least[group] = max(self.least[group] - 1, 0)
+
+    def reserve(self, costs: FloatArray, open_: BoolArray) -> tuple[float, FloatArray]:
+        """Return what the cheapest open items cost that groups must have, and the dearest of each.
+
+        The second is 0 for groups that need none.
+        """
+        items = np.flatnonzero(open_ & (self.least[self.codes] > 0))
+        items = items[np.lexsort((costs[items], self.codes[items]))]
+        groups = self.codes[items]
+        ranks = np.arange(items.size) - np.searchsorted(groups, groups)
+        cheapest = ranks < self.least[groups]
+        dearest = np.zeros(self.least.size)
+        np.maximum.at(dearest, groups[cheapest], costs[items[cheapest]])
+        return float(costs[items[cheapest]].sum()), dearest
 
     def allowed(self, places: int) -> BoolArray:
         """Return which groups may get the next of so many places.

@@ -112,7 +112,7 @@ def select(
     cover:     (N, d) rows that are to be covered instead of X, or a tuple of these and N weights.
     groups:    (n,) the group of each item, such as its source. at_most, at_least: how many of each
                group are chosen, one number for all, or a dict of names. Given items count towards
-               at_most.
+               at_most. With a budget, `at_least` needs a pool in memory.
     costs:     (n,) what each item costs, such as tokens; budget: what all may cost together. With k
                both limits hold, and the set is chosen to use both of them.
     until:     the share of Σ_j q_j, in (0, 1], at which enough is covered.
@@ -188,7 +188,8 @@ def select(
 
         items = greedy_items(F, q, rules.k, known, free)
         rules.take(*items.tolist())
-    if items.size < (places or 0) and rules.costs is None and until is None:
+    lacks = rules.costs is not None and rules.quotas is not None and rules.quotas.least.any()
+    if until is None and (lacks or (items.size < (places or 0) and rules.costs is None)):
         if duplicates is None:
             items = filled(items, q, rules)
         else:
