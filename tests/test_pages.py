@@ -99,6 +99,9 @@ with open("pool.csv", "w", newline="") as file:
     for i in range(400):
         writer.writerow([f"text {i}", f"The text number {i}.", rng.random(), *X[i]])
 """,
+    "docs/tutorials/label_next.md": """
+np.save("unsure.npy", rng.random(400))
+""",
     "docs/tutorials/labelling_tools.md": """
 import json
 
