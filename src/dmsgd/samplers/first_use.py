@@ -167,10 +167,10 @@ if hasattr(os, "register_at_fork"):
 
 def callbacks() -> list[Any]:
     """Return all compiled functions that draws from V in memory use."""
-    from dmsgd.compiled import kdpp, linear_algebra, philox, prefilter, projection, tables
+    from dmsgd.compiled import kdpp, linear_algebra, philox, projection, tables
 
     setup = tables.fill_sums, tables.fill_int8
-    rows = tables.locate, tables.gather, prefilter.prefilter
+    rows = tables.locate, tables.gather, tables.prefilter
     return [*setup, philox.uniforms, linear_algebra.product, *rows, projection.accept, kdpp.draw]
 
 

@@ -137,8 +137,7 @@ class DenseTables:
 
     @cached_property
     def _arguments(self) -> RowArguments:
-        from dmsgd.compiled.prefilter import prefilter
-        from dmsgd.compiled.tables import TABLES, gather, locate
+        from dmsgd.compiled.tables import TABLES, gather, locate, prefilter
 
         (n, r), (groups, width, _) = self.V.shape, self.sums.shape
         record = TABLES.new(
