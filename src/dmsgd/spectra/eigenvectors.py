@@ -102,7 +102,7 @@ class Projected(Eigenvectors):
         self, features: Any, basis: FloatArray, precise: bool, rotated: bool = False
     ) -> None:
         self.features, self.precise, self.rotated = features, precise, rotated
-        self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
+        self.basis: FloatArray = np.asarray(basis, order="F" if features.sparse_rows else "C")
         self.shape = (features.n, int(basis.shape[1]))
         self._masses: FloatArray | None = None
         self._weighted: tuple[bytes, FloatArray] = b"", np.empty(0)
