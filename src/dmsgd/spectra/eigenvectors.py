@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
@@ -11,7 +10,6 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
-from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.runtime.memory import reserve
 from dmsgd.samplers.blocks import block_sampler
@@ -20,8 +18,6 @@ from dmsgd.samplers.plain import begins_in_numpy
 from dmsgd.samplers.rejection_sampling import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
-
-log = logging.getLogger("dmsgd")
 
 
 class Eigenvectors:
@@ -170,12 +166,6 @@ class Projected(Eigenvectors):
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         if (source := self.features.computed_rows(self.basis)) is None:
             return block_sampler(self, values, k)
-        (n, rank), rows = self.shape, k * (1 / np.arange(1, k + 1)).sum()
-        log.info(
-            "the eigenvectors of %r, %s, are not stored; a batch of %d computes about %.0f of "
-            "their %s rows, at %d columns",
-            self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
-        )  # fmt: skip
         masses = self.masses(eigenvector_inclusion(values, k))
         return kdpp_sampler(replace(source, sums=masses), values, k)
 
