@@ -185,7 +185,7 @@ def measure(name, items, power, k, draws):
         "draw": (done - ready) / draws,
         "memory": 1024 * (max(peaks) - before),
         "left out": spectrum.trace_error if approximate else None,
-        "bound": spectrum.total_variation_bound(k) if approximate else None,
+        "bound": min(1.0, k * spectrum.batch_error(k)) if approximate else None,
         "b": design.inclusion().tolist() if hasattr(design, "inclusion") else None,
         "batches": batches.tolist(),
     }

@@ -11,8 +11,7 @@ import pytest
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
-from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
-from dmsgd.compiled.microkernels import DOT_STEP
+from dmsgd.compiled.microkernels import GROUP
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import as_features
 from dmsgd.spectra.eigenvectors import Projected
@@ -22,9 +21,9 @@ LABELS = np.random.default_rng(12).integers(4, size=200)
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every array is large, and read in blocks of 64 rows."""
+    """Every array is large, and read in blocks of 8 KB."""
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
-    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 1)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**13)
 
 
 def rows(n: int, d: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[np.floating]:
@@ -68,9 +67,7 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("w", [0.0, 0.3])
-@pytest.mark.parametrize(
-    ("n", "d"), [(DENSE_ROW_BLOCK - 1, 9), (10 * DENSE_ROW_BLOCK, DOT_STEP), (200, DOT_STEP + 5)]
-)
+@pytest.mark.parametrize(("n", "d"), [(GROUP - 10, 9), (8 * GROUP - 40, 32), (200, 37)])
 def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, d: int, w: float, normalize: bool, kind: npt.DTypeLike, request: pytest.FixtureRequest
 ) -> None:
@@ -80,8 +77,7 @@ def test_draws_are_those_of_eigenvectors_in_memory(
     request.getfixturevalue("large")
     for known in kept:
         made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize, kernel="linear")
-        kept_as = made.spectrum.vectors.features
-        assert (kept_as.row_access is not None) == (kind != np.int8)
+        assert isinstance(made.spectrum.vectors, Projected)
         np.testing.assert_allclose(made.inclusion(), known.inclusion(), atol=1e-12)
         different = (made.sample(200, seed=2) != known.sample(200, seed=2)).any(axis=1)
         assert different.sum() <= 1  # where a random number falls between two roundings
@@ -168,10 +164,3 @@ def test_bad_numbers_in_large_arrays_are_named() -> None:
     X[400, 3] = np.nan
     with pytest.raises(ValueError, match="rows count from the block's first"):
         dmsgd.diversify(X, 4, kernel="linear", normalize=False)
-
-
-@pytest.mark.usefixtures("large")
-def test_what_a_draw_costs_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "dmsgd")
-    dmsgd.diversify(rows(500, 8), 4, kernel="linear", normalize=False).sample(1, seed=0)
-    assert "31.2 KB, are not stored; a batch of 4 computes about 8 of their 500 rows" in caplog.text

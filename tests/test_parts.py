@@ -130,7 +130,7 @@ def test_sparse_blocks_give_the_set_of_dense_ones(rng, tmp_path, form, monkeypat
     unit = X / np.linalg.norm(X, axis=1)[:, None]
     for options, metric in (({}, "euclidean"), ({"quality": q, "given": [3, 9]}, "cosine")):
         dense = in_blocks(X if metric == "euclidean" else unit)
-        dense.bounds, dense.row_access = F.bounds, None
+        dense.bounds = F.bounds
         one = dmsgd.select(F, 12, metric=metric, details=True, **options)
         other = dmsgd.select(dense, 12, details=True, **options)
         assert one.items.tolist() == other.items.tolist()

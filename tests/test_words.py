@@ -11,10 +11,10 @@ from scipy import sparse
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
-from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
+from dmsgd.compiled.computed_rows import ROW_BLOCK
 from dmsgd.features import array
 from dmsgd.features.products import gram
-from dmsgd.samplers.factored_rows import SparseRows
+from dmsgd.samplers.factored_rows import ComputedRows, SparseRows
 from dmsgd.spectra.eigenvectors import Projected
 
 RNG = np.random.default_rng(11)
@@ -77,9 +77,7 @@ def test_a_dpp_of_any_size_follows_its_law() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5, 31, 32, 33, 40])
-@pytest.mark.parametrize(
-    "n", [SPARSE_ROW_BLOCK - 1, 10 * SPARSE_ROW_BLOCK, 10 * SPARSE_ROW_BLOCK + 1]
-)
+@pytest.mark.parametrize("n", [ROW_BLOCK - 1, 10 * ROW_BLOCK, 10 * ROW_BLOCK + 1])
 def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,10 +100,10 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 
 
 def test_sums_and_weighted_squares_are_those_of_the_product() -> None:
-    X, B, weights = texts(5 * SPARSE_ROW_BLOCK + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
-    sums, weighed = SparseRows.of(X).block_sums(B, weights)
+    X, B, weights = texts(5 * ROW_BLOCK + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
+    sums, weighed = ComputedRows(SparseRows.of(X), B).block_sums(weights)
     V = X @ B.T
-    ends = [*range(0, X.shape[0], SPARSE_ROW_BLOCK), X.shape[0]]
+    ends = [*range(0, X.shape[0], ROW_BLOCK), X.shape[0]]
     expected = np.array([(V[:end] ** 2).sum(axis=0) for end in ends]).T
     np.testing.assert_allclose(sums, expected, rtol=1e-12)
     np.testing.assert_allclose(weighed, V**2 @ weights, rtol=1e-12)

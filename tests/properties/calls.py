@@ -412,7 +412,7 @@ METHODS = {
     ),
     **{
         f"Spectrum.{what}": Call(method(lambda s: s.spectrum, what), {"k": K}, lambda *given: None)
-        for what in ("batch_error", "require_rank", "repulsion", "total_variation_bound")
+        for what in ("batch_error", "require_rank", "repulsion")
     },
 }
 

@@ -27,9 +27,6 @@ def _has_wide_vectors() -> bool:
 TILE_ROWS, TILE_COLUMNS, OUTER_COLUMNS = (8, 16, 32) if _has_wide_vectors() else (4, 8, 16)
 #: Columns of a product of singles.
 SINGLE_COLUMNS = 2 * TILE_COLUMNS
-#: Numbers that `dot` takes in a step: four vectors, so that none waits for the one before.
-DOT_STEP = 4 * LANES
-
 #: Rows of V in a group of a search table: 24 fractions tell them apart.
 GROUP = 25
 #: Numbers in a search table for each group and column of V, one cache line.
@@ -139,41 +136,6 @@ def sparse_row_tile(code: Code, data, indices, count, B, b_row, out):
         for at, variable in zip(row, sums, strict=True):
             code.accumulate(factor, code.load(at), variable)
     code.store_sums(sums, code.vectors(out, len(sums)))
-
-
-def _dot(numbers: Any) -> Any:
-    """Return the dot product of a row of doubles or singles with doubles."""
-    kind = (SINGLES if numbers is float32_ptr else DOUBLES).element
-    vector = ir.VectorType(kind, LANES)
-
-    @instructions(float64(numbers, float64_ptr, int64))
-    def dot(code: Code, row, column, steps):
-        """Return Σ row[j] column[j] over the first steps * DOT_STEP numbers.
-
-        Number j is added to sum j mod DOT_STEP by a fused multiply-add, then these are added up.
-        """
-        builder, sums = code.builder, code.sums(DOT_STEP // LANES)
-        with code.loop(steps) as loop:
-            at = builder.mul(loop.index, INDEX(DOT_STEP))
-            mine = code.vectors(code.element(row, at, kind=kind), len(sums), vector)
-            others = code.vectors(code.element(column, at), len(sums))
-            for one, other, variable in zip(mine, others, sums, strict=True):
-                values = code.load(one, vector)
-                if vector != DOUBLES:
-                    values = builder.fpext(values, DOUBLES)
-                code.accumulate(values, code.load(other), variable)
-        a, b, c, d = (builder.load(variable, typ=DOUBLES) for variable in sums)
-        total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-        entries = [builder.extract_element(total, INT32(q)) for q in range(LANES)]
-        while len(entries) > 1:
-            half = len(entries) // 2
-            entries = [builder.fadd(entries[q], entries[q + half]) for q in range(half)]
-        return entries[0]
-
-    return dot
-
-
-dot, dot_of_singles = _dot(float64_ptr), _dot(float32_ptr)
 
 
 @instructions(void(int8_ptr, int64_ptr, int64, float32_ptr))

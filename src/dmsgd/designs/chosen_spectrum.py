@@ -10,7 +10,6 @@ from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.targets.prescription import as_target, prescribe
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
@@ -82,7 +81,7 @@ def prescribed_spectrum(origin: Kernel | Spectrum, k: int, target: Any) -> Spect
     return exact(kernel).replaced(trace_error=error, kernel=chosen)
 
 
-def warn_unsuitable_scale(spectrum: Eigenvalues, k: int) -> None:
+def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     """Warn of an RBF kernel that is too narrow, or approximated with too large an error."""
     if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)

@@ -33,7 +33,8 @@ from dmsgd.kernels.conditioned import (
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.spectra.eigenpairs import Spectrum, log_det_of_rows
+from dmsgd.spectra.decompose import log_det_of_rows
+from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
 
 #: Memory of an array besides its entries, in units of 8 bytes.

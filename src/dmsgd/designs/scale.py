@@ -15,7 +15,7 @@ from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
 from dmsgd.kernels.rbf import median_distance
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra.decompose import eigenvalues
-from dmsgd.spectra.eigenvalues import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Target of the effective rank, in units of k.
 RANK_PER_ITEM = 2.0

@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_array, check_nonz
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.selection.duplicates import Metric, NearDuplicates, near_duplicates
-from dmsgd.spectra.eigenvalues import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Columns are in different units where the largest standard deviation is this many medians.
 UNITS = 10.0

@@ -16,7 +16,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.schedules import Schedule
-from dmsgd.spectra.eigenvalues import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Batches that `estimate_inclusion` holds at a time.
 PIECE = 1000

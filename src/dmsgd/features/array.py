@@ -39,7 +39,7 @@ class InMemory(Features):
         self.matrix, self.origin, self.shared = matrix, origin, shared
         self.n, self.d = (int(size) for size in matrix.shape)
         self.sparse_rows = is_sparse(matrix)
-        self.kind, self.basis_order = ("sparse", "F") if self.sparse_rows else ("dense", "C")
+        self.kind = "sparse" if self.sparse_rows else "dense"
 
     def take(self, items: IntArray) -> Matrix:
         return self.matrix[items]
@@ -140,7 +140,7 @@ class InMemory(Features):
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
         if not self.sparse_rows:
             return None
-        return ComputedRows(self, SparseRows.of(self.matrix), np.ascontiguousarray(B.T))
+        return ComputedRows(SparseRows.of(self.matrix), np.ascontiguousarray(B.T))
 
     @cached_property
     def _fingerprint(self) -> str:

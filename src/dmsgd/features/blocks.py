@@ -25,7 +25,7 @@ from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.map_types import ScaleRows
 from dmsgd.features.products import SparseGram, gram, stack
-from dmsgd.features.readers import Reader, even_bounds
+from dmsgd.features.readers import Reader
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -40,28 +40,19 @@ from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_ha
 from dmsgd.runtime.memory import fits_in_memory, memory_limit, reserve
 from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import one_blas_thread, thread_count
-from dmsgd.samplers.factored_rows import ComputedRows, DenseRows
 
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
 #: them without a pass.
 KEPT_BYTES = 2**26
 #: A core that works on a block takes up to this many times its memory.
 SCRATCH = 3
-#: Blocks begin at multiples of this many rows, as `samplers/factored_rows.py` expects.
-ALIGNED = 64
 
 
 class Blocks(Features):
-    """The rows of a reader, mapped.
+    """The rows of a reader, mapped."""
 
-    row_access: the same as row factors and a label column beside a large array, if that is all that
-                maps do to it: then single rows are computed without reading a block.
-    """
-
-    def __init__(
-        self, reader: Reader, maps: tuple[RowMap, ...] = (), row_access: DenseRows | None = None
-    ) -> None:
-        self.reader, self.maps, self.row_access = reader, maps, row_access
+    def __init__(self, reader: Reader, maps: tuple[RowMap, ...] = ()) -> None:
+        self.reader, self.maps = reader, maps
         self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
         widest = 0 if reader.sparse_rows else reader.d
         for map in maps:
@@ -69,8 +60,6 @@ class Blocks(Features):
             self.sparse_rows = self.sparse_rows and not map.fills
             widest = max(widest, 0 if self.sparse_rows else self.d)
         self.kind = reader.kind
-        if self.sparse_rows or row_access is not None:
-            self.basis_order = "F"
         self.bounds = reader.bounds(widest)
         self._row_bytes = max(8 * widest, reader.bytes // reader.n)
         self._grams: list[FloatArray] | None = None
@@ -177,8 +166,6 @@ class Blocks(Features):
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
-        if self.row_access is not None:
-            return self.row_access.take(items, self.d)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
@@ -211,18 +198,12 @@ class Blocks(Features):
         return total.matrix()
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
-        if self._grams is None or self.row_access is not None:  # whose masses are of 64 rows each
+        if self._grams is None:
             return None
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        access = None if self.row_access is None else map.single_rows(self.row_access)
-        return type(self)(self.reader, (*self.maps, map), access)
-
-    def computed_rows(self, B: FloatArray) -> ComputedRows | None:
-        if self.row_access is None:
-            return None
-        return ComputedRows(self, self.row_access, np.ascontiguousarray(B.T))
+        return type(self)(self.reader, (*self.maps, map))
 
     def to_memory(self) -> InMemory:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
@@ -296,15 +277,10 @@ class ArrayReader(Reader):
         self.array, self.states = array, {}
         self.n, self.d = array.shape
 
-    def bounds(self, width: int) -> IntArray:
-        return even_bounds(self.n, width, ALIGNED)
-
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         return self.array[start:stop]
 
 
 def in_blocks(array: npt.NDArray[Any]) -> Blocks:
     """Return features that read an array in memory, as it is, block by block."""
-    plain = array.dtype in (np.float32, np.float64)
-    access = DenseRows(array, np.ones(len(array))) if plain else None
-    return Blocks(ArrayReader(array), (), access)
+    return Blocks(ArrayReader(array))

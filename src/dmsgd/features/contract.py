@@ -18,7 +18,7 @@ from dmsgd.features import products
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, plan_work
-from dmsgd.samplers.factored_rows import ComputedRows, DenseRows
+from dmsgd.samplers.factored_rows import ComputedRows
 from dmsgd.spectra.decompose import like, right_singular_vectors
 from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.eigenvectors import Projected
@@ -57,13 +57,6 @@ class RowMap(ABC):
         """Return the number of columns of the result."""
         return columns
 
-    def single_rows(self, rows: DenseRows) -> DenseRows | None:
-        """Return what it makes of rows that compiled loops compute one by one; None if it cannot.
-
-        By default it cannot, and rows are mapped where blocks of them are read.
-        """
-        return None
-
 
 class Features(ABC):
     """An (n, d) matrix F of finite float64 numbers, n and d at least 1; it never changes.
@@ -72,7 +65,6 @@ class Features(ABC):
     sparse_rows: whether rows are CSR arrays.
     matrix:      the array or CSR array, of features in memory.
     bounds:      row numbers at which blocks begin and end, from 0 to n, of features in blocks.
-    basis_order: memory layout of B in products F B that draws need: "C" by rows, "F" by columns.
     on_gpu:      whether products are CUDA tensors.
     """
 
@@ -82,7 +74,6 @@ class Features(ABC):
     sparse_rows: bool = False
     matrix: Matrix
     bounds: IntArray
-    basis_order: Any = "C"
     on_gpu: bool = False
 
     @property

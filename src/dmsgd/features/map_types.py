@@ -9,16 +9,13 @@ import numpy as np
 
 from dmsgd.features.contract import RowMap
 from dmsgd.features.products import by_rows, row_norms2, scale_rows, similarity
-from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix, is_sparse
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, is_sparse
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.samplers.factored_rows import DenseRows
 from dmsgd.spectra.decompose import empty, like, solve_triangular
 
 #: Rows shorter than this are multiplied by STRETCH before they are squared: squares of small
 #: numbers vanish.
 SHORT, STRETCH = 1e-140, 2.0**900
-#: Numbers of a large array that are converted at a time.
-NUMBERS = 2**20
 
 
 @final
@@ -54,16 +51,6 @@ class Normalize(RowMap):
         if is_sparse(X):
             return _with_data(X, X.data / np.repeat(lengths, np.diff(X.indptr)))
         return X / lengths[:, None]
-
-    def single_rows(self, rows: DenseRows) -> DenseRows | None:
-        step = max(1, NUMBERS // rows.X.shape[1])
-        parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
-        found = [row_lengths(part.astype(np.float64)) for part in parts]
-        lengths = np.concatenate([length / stretch for length, stretch in found])
-        lengths = np.hypot(rows.scale * lengths, 0.0 if rows.extra is None else rows.extra)
-        if ((lengths > 0) & (lengths < TINY)).any():
-            return None  # no number makes the shortest rows long at once
-        return rows.scaled(1 / np.where(lengths > 0, lengths, 1.0))
 
     def fingerprint(self) -> str:
         return "unit rows"
@@ -124,9 +111,6 @@ class ConcatLabels(RowMap):
     def width(self, columns: int) -> int:
         return self.classes if self.w == 1 else columns + self.classes
 
-    def single_rows(self, rows: DenseRows) -> DenseRows | None:
-        return rows.labelled(self.codes, self.w) if self.w < 1 else None
-
     def fingerprint(self) -> str:
         return f"labels {digest(self.codes)} {self.w.hex()}"
 
@@ -143,9 +127,6 @@ class ScaleRows(RowMap):
 
     def part(self, start: int, stop: int) -> ScaleRows:
         return ScaleRows(self.factors[start:stop])
-
-    def single_rows(self, rows: DenseRows) -> DenseRows:
-        return rows.scaled(self.factors)
 
     def fingerprint(self) -> str:
         return f"row factors {digest(self.factors)}"

@@ -78,9 +78,9 @@ def block_bytes() -> int:
     return int(min(BLOCK_BYTES, memory_limit() // 32))
 
 
-def even_bounds(n: int, width: int, step: int = 1) -> IntArray:
-    """Return bounds of equal blocks of rows of `width` numbers, at multiples of `step` rows."""
-    rows = max(1, block_bytes() // (8 * width * step)) * step
+def even_bounds(n: int, width: int) -> IntArray:
+    """Return bounds of equal blocks of rows of `width` numbers."""
+    rows = max(1, block_bytes() // (8 * width))
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 

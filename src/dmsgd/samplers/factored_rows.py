@@ -1,12 +1,11 @@
 """Draws without eigenvectors in memory: rows of V = F B are computed when a draw needs them.
 
-V would be as large as dense features and far larger than sparse ones. What is kept is F as given,
-B, and the sums of V² over blocks of rows.
+V would be far larger than sparse F. What is kept is F, B, and the sums of V² over blocks of rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -18,37 +17,6 @@ from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.contract import RowArguments
 from dmsgd.samplers.parallel import SHARES, parallel_map
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class DenseRows:
-    """Row i of F is scale_i X_i; with `codes`, extra_i in column d + codes_i of the row, too."""
-
-    X: npt.NDArray[Any]
-    scale: FloatArray
-    extra: FloatArray | None = None
-    codes: IntArray | None = None
-
-    def take(self, items: IntArray, width: int) -> FloatArray:
-        """Return F[items], which has `width` columns."""
-        out, d = np.zeros((items.size, width)), self.X.shape[1]
-        np.multiply(self.X[items], self.scale[items, None], out=out[:, :d])
-        if self.extra is not None and self.codes is not None:
-            out[np.arange(items.size), d + self.codes[items]] = self.extra[items]
-        return out
-
-    def scaled(self, factors: FloatArray) -> DenseRows:
-        """Return the same with row i times factors[i]."""
-        extra = None if self.extra is None else self.extra * factors
-        return replace(self, scale=self.scale * factors, extra=extra)
-
-    def labelled(self, codes: IntArray, w: float) -> DenseRows | None:
-        """Return (1 - w) times the same, and w in the column of the code; None if it has codes."""
-        if self.codes is not None:
-            return None
-        n, scale = self.X.shape[0], self.scale * (1 - w)
-        return DenseRows(self.X, scale, np.full(n, w), np.ascontiguousarray(codes, dtype=np.int64))
 
 
 @final
@@ -79,10 +47,10 @@ class SparseRows(NamedTuple):
 
         Shape (columns, row blocks + 1). V² @ weights is added to `weighted`, (n,).
         """
-        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK, sparse_block_sums
+        from dmsgd.compiled.computed_rows import ROW_BLOCK, sparse_block_sums
         from dmsgd.compiled.llvm import BLOCK
 
-        (count, d), blocks = columns.shape, -(-self.n // SPARSE_ROW_BLOCK)
+        (count, d), blocks = columns.shape, -(-self.n // ROW_BLOCK)
         sums, tile, factors = np.zeros((count, blocks + 1)), np.zeros((d, BLOCK)), np.zeros(BLOCK)
         tile[:, :count], factors[:count] = columns.T, weights
 
@@ -94,18 +62,6 @@ class SparseRows(NamedTuple):
         bounds = np.linspace(0, blocks, parts + 1).astype(int).tolist()
         parallel_map(work, list(pairwise(bounds)), workers)
         return np.cumsum(sums, axis=1, out=sums)
-
-    def block_sums(self, columns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `ComputedRows.block_sums`, a few columns at a time."""
-        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
-
-        n, r, cores = self.n, len(columns), thread_count(-1)
-        sums, weighted = np.empty((r, -(-n // SPARSE_ROW_BLOCK) + 1)), np.zeros(n)
-        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
-        for tile in tiles(r):
-            sums[tile] = self.tile_sums(columns[tile], weights[tile], weighted, cores)
-            tell(min(1.0, tile.stop / r))
-        return sums, weighted
 
 
 def tiles(r: int) -> list[slice]:
@@ -120,70 +76,44 @@ def tiles(r: int) -> list[slice]:
 class ComputedRows:
     """V = F B.
 
-    features: F, of which dense blocks begin at multiples of DENSE_ROW_BLOCK rows.
-    rows:     F, for single rows.
-    columns:  the columns of B, one after the other, (r, D).
-    sums:     of V² before each row block and at the end, (r, row blocks + 1); see `block_sums`.
+    rows:    F.
+    columns: the columns of B, one after the other, (r, d).
+    sums:    of V² before each row block and at the end, (r, row blocks + 1); see `block_sums`.
     """
 
-    features: Any
-    rows: DenseRows | SparseRows
+    rows: SparseRows
     columns: FloatArray
     sums: FloatArray | None = None
 
     def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `sums` and V² @ weights, (n,): one product F B."""
-        if isinstance(self.rows, SparseRows):
-            return self.rows.block_sums(self.columns, weights)
-        return _dense_block_sums(self.features, self.columns.T, weights)
+        """Return `sums` and V² @ weights, (n,), a few columns at a time."""
+        from dmsgd.compiled.computed_rows import ROW_BLOCK
+
+        n, r, cores = self.rows.n, len(self.columns), thread_count(-1)
+        sums, weighted = np.empty((r, -(-n // ROW_BLOCK) + 1)), np.zeros(n)
+        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
+        for tile in tiles(r):
+            some = self.columns[tile], weights[tile]
+            sums[tile] = self.rows.tile_sums(*some, weighted, cores)
+            tell(min(1.0, tile.stop / r))
+        return sums, weighted
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs; see compiled/computed_rows.py."""
         from dmsgd.compiled import computed_rows as loops
-        from dmsgd.compiled.linear_algebra import PANEL, product
         from dmsgd.compiled.llvm import BLOCK
 
         assert self.sums is not None
-        rows, width, totals = self.rows, self.columns.shape[1], self.sums[:, -1].copy()
-        blocks, scratch = self.sums.shape[1] - 1, None
-        record = loops.ROWS.new(width=width, columns=self.columns, sums=self.sums, blocks=blocks)
-        if isinstance(rows, SparseRows):
-            gather, begin_draw = loops.gather_sparse, loops.begin_sparse
-            chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
-            own = {"n": rows.n, "row_block": loops.SPARSE_ROW_BLOCK, **rows._asdict()}
-        else:
-            gather, begin_draw, (n, d) = loops.gather_dense, loops.begin_dense, rows.X.shape
-            chosen, scratch = np.zeros((k + PANEL, width)), np.zeros((d, BLOCK))
-            own = {
-                "n": n, "row_block": loops.DENSE_ROW_BLOCK, "d": d, "scale": rows.scale,
-                "singles" if rows.X.dtype == np.float32 else "doubles": rows.X,
-                "extra": rows.extra, "codes": rows.codes, "transposed": scratch, "product": product,
-            }  # fmt: skip
-        loops.ROWS.fill(record, chosen=chosen, **own)
-        callbacks = {"locate": loops.locate, "gather": gather, "begin_draw": begin_draw}
-        return RowArguments(callbacks, record, totals, (self, scratch, chosen))
-
-
-def _dense_block_sums(
-    features: Any, B: FloatArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return `ComputedRows.block_sums`, block by block of F."""
-    from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
-
-    step, weighted = DENSE_ROW_BLOCK, np.empty(features.n)
-    sums = np.zeros((B.shape[1], -(-features.n // step) + 1))
-
-    def squares(block: FloatArray) -> tuple[FloatArray, FloatArray]:
-        V2 = block @ B
-        V2 *= V2
-        return np.add.reduceat(V2, np.arange(0, len(block), step), axis=0), V2 @ weights
-
-    blocks = features.map_blocks(squares, "block_sums")
-    for start, (part, b) in zip(features.bounds.tolist(), blocks, strict=False):
-        first = start // step + 1
-        sums[:, first : first + part.shape[0]] = part.T
-        weighted[start : start + b.size] = b
-    return np.cumsum(sums, axis=1, out=sums), weighted
+        width, totals = self.columns.shape[1], self.sums[:, -1].copy()
+        chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
+        record = loops.ROWS.new(
+            n=self.rows.n, **self.rows._asdict(), width=width, columns=self.columns,
+            blocks=self.sums.shape[1] - 1, sums=self.sums, chosen=chosen,
+        )  # fmt: skip
+        callbacks = {
+            "locate": loops.locate, "gather": loops.gather, "begin_draw": loops.begin_draw
+        }  # fmt: skip
+        return RowArguments(callbacks, record, totals, (self, chosen))
 
 
 def find_sparse(
@@ -209,10 +139,10 @@ def find_sparse(
         sums = rows.tile_sums(columns[mine], weights[mine], weighted)
         first, last = np.searchsorted(ordered, (mine[0], mine[-1] + 1)).tolist()
         which = np.searchsorted(mine, ordered[first:last])
-        source = ComputedRows(F, rows, columns[mine], sums).arguments(0)
+        source = ComputedRows(rows, columns[mine], sums).arguments(0)
         locate(source.record, which, targets[first:last], found[first:last], last - first)
     items[order] = found
     X = np.empty((items.size, k))
-    source = ComputedRows(F, rows, columns, np.empty((r, 1))).arguments(k)
+    source = ComputedRows(rows, columns, np.empty((r, 1))).arguments(k)
     sparse_rows(source.record, J, k, draw, items, np.full(d, -1), X, items.size)
     return items, X, None if pi is None else weighted

@@ -46,11 +46,8 @@ def draw_in_parallel(
         if done != last - first:
             raise SamplingError(f"draw {start + first + done} was not completed: {failure}")
 
-    if count == 1:
-        work((0, size))
-    else:
-        share = [(size * i // count, size * (i + 1) // count) for i in range(count)]
-        parallel_map(work, share, workers)
+    parts = [(size * i // count, size * (i + 1) // count) for i in range(count)]
+    parallel_map(work, parts, workers)
     return out
 
 

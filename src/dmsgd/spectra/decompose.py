@@ -15,7 +15,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, on_host
 from dmsgd.runtime.progress import EIGH, run_interruptible
-from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
+from dmsgd.spectra.rounding import DEPENDENT, GRAM_LIMIT, Rounding
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.
 ACCURATE_LIMIT = 1e-3
@@ -184,3 +184,22 @@ def leading(products: FloatArray, count: int) -> FloatArray:
     last = [len(products) - count, len(products) - 1]
     _, vectors = linalg.eigh(products, subset_by_index=last, check_finite=False)
     return np.asarray(vectors[:, ::-1])
+
+
+def log_det_of_rows(A: FloatArray, rounded: bool, whole: Any = None) -> float:
+    """Return log det(A Aᵀ) for columns of any sizes, -inf where rows are dependent.
+
+    With columns of A sorted and rows pivoted, the error in each column is relative to that column,
+    and not to the largest (Cox and Higham 1998). Rows are dependent where one has no more than
+    1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left; or of
+    `whole`, if that is given.
+    """
+    from scipy import linalg
+
+    sizes = np.abs(A).max(axis=0)
+    order = np.argsort(-sizes, kind="stable")
+    R, rows = linalg.qr(A[:, order].T, mode="r", pivoting=True, check_finite=False)
+    left = np.abs(R.diagonal())
+    if whole is None:
+        whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
+    return -np.inf if (left <= DEPENDENT * whole).any() else 2 * float(np.log(left).sum())

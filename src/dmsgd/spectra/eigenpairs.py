@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
+from dmsgd.errors import RankError, warn_kernel
 from dmsgd.inputs.arrays import (
     TINY,
     FloatArray,
@@ -19,21 +21,24 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
-from dmsgd.inputs.scalars import as_flag, as_share
-from dmsgd.spectra.decompose import eigh, settle
-from dmsgd.spectra.eigenvalues import Eigenvalues
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import as_count, as_flag, as_share
+from dmsgd.polynomials import log_binomial, log_polynomial, ratios
+from dmsgd.spectra.decompose import eigh, log_det_of_rows, settle
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
-from dmsgd.spectra.rounding import DEPENDENT, Rounding
+from dmsgd.spectra.rounding import WARN_ABOVE, Rounding
 
 #: How far VᵀV of a spectrum that the user made may be from the identity.
 ORTHONORMAL = 1e-8
 #: Where items leave less than this share of another, a plain QR loses more than nine digits.
 PLAIN = 1e-7
+#: A spectrum that leaves out a smaller share of the trace has all that rounding shows.
+WHOLE = 1e-6
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Spectrum(Eigenvalues):
+class Spectrum:
     """Eigenvalues and eigenvectors of a kernel: the non-zero part of L = V diag(λ) Vᵀ.
 
     values:  λ, shape (rank,), positive, largest first.
@@ -89,9 +94,87 @@ class Spectrum(Eigenvalues):
         return as_eigenvectors(self.vectors)
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         """Number of items."""
         return int(self.vectors.shape[0])
+
+    def replaced(self, **parts: Any) -> Spectrum:
+        """Return this spectrum with other parts, which are not checked."""
+        made = copy(self)
+        vars(made).pop("eigenvectors", None)  # those of the old vectors
+        vars(made).update(parts)
+        return made
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues above the tolerance: the largest possible batch size."""
+        return int(self.values.size)
+
+    def require_rank(self, k: int) -> None:
+        """Raise RankError if no batch of k items has a positive determinant."""
+        if as_count(k, "k") <= self.rank:
+            return
+        linear = self.kernel.startswith("Linear")
+        whose, directions = "features have" if linear else "kernel has", "independent direction"
+        found = f"the {whose} {counted(self.rank, directions)}"
+        if self.tol > max(self.rounding.cutoff, TINY / float(self.values[0])):
+            found += f" above tol={self.tol:.1g} (a lower tol leaves more)"
+        elif "RBF(" in self.kernel and self.trace_error < WHOLE:  # in theory it has them all
+            found += " in double precision (a smaller scale may leave more)"
+        raise RankError(k, self.rank, found, rbf=linear)
+
+    def inclusion_error(self, k: int | None = None) -> float:
+        """Return an upper estimate of the error of b of the k-DPP (None: the DPP) by rounding."""
+        return self.rounding.inclusion_error(self.values, k)
+
+    def warn_rounding(self, k: int | None = None) -> None:
+        """Warn if rounding may move inclusion probabilities of the k-DPP (None: the DPP)."""
+        error = self.inclusion_error(k)
+        if error > WARN_ABOVE:
+            span, batch = self.values[0] / self.values[-1], "a batch" + f" of {k}" * (k is not None)
+            warn_kernel(
+                f"rounding may move the inclusion probabilities by up to {min(error, 1.0):.1g}: "
+                f"the kernel's eigenvalues span a factor of {span:.0e} and {batch} uses the small "
+                f"ones; use a smaller k, an RBF kernel of smaller scale, or features without near "
+                f"duplicates and of similar size (normalize)"
+            )
+
+    def batch_error(self, k: int) -> float:
+        """Return a bound on the share of a batch's items that would differ under L itself.
+
+        It holds for a k-DPP of this L̂ <= L (`nystrom`, `pivoted_cholesky`): batches of the two
+        can be drawn together so that on average at most k batch_error(k) items differ. So the
+        inclusion probabilities are off by Σ |b_i - b̂_i| <= 2k batch_error(k). O(rk).
+
+        With R = trace(L - L̂) e_{k-1}(L̂) / e_k(L̂) it is R / (k + R) (docs/project/proofs.md), and
+        an estimate of rounding more: all there is if the spectrum is exact.
+
+        >>> values, V = np.linalg.eigh(np.diag([4.0, 3.0, 2.0, 1.0]))
+        >>> round(Spectrum(values[:0:-1], V[:, :0:-1], trace_error=0.1).batch_error(2), 3)
+        0.148
+        """
+        self.require_rank(k)
+        odds = self._left_out() / float(ratios(self.values, k)[-1, k])
+        return min(odds / (k + odds) + self.rounding.items_moved(self.values, k) / k, 1.0)
+
+    def _left_out(self) -> float:
+        """Return the trace of L that L̂ does not have, with what rounding may hide."""
+        share = self.trace_error / (1 - self.trace_error)
+        return float(self.values.sum() * share + self.rounding.hidden * self.values[0])
+
+    def effective_rank(self) -> float:
+        """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""
+        return float(np.exp(entropy(self.values)))
+
+    def repulsion(self, k: int) -> float:
+        """Return δ = log [binomial(n, k) (trace/n)^k / e_k(λ)] >= 0, in nats; 0 for plain SGD.
+
+        Where all L_ii are equal, no batch is more than e^δ times as likely as under uniform
+        sampling, so the total variation between the k-DPP and uniform batches is at most 1 - e^-δ.
+        """
+        self.require_rank(k)
+        most = log_binomial(self.n, k) + k * np.log(self.values.sum() / self.n)
+        return max(float(most - log_polynomial(self.values, k)), 0.0)
 
     def log_det(self, batches: IntArray) -> FloatArray:
         """Return log det(L_Y) for each row Y of `batches`; -inf where the items are dependent.
@@ -128,25 +211,6 @@ class Spectrum(Eigenvalues):
         error = f", trace error {self.trace_error:.2%}" if self.trace_error else ""
         of = self.kernel or f"{self.n} items"
         return f"Spectrum({of}, rank {self.rank}, route={self.route!r}{tol}{error})"
-
-
-def log_det_of_rows(A: FloatArray, rounded: bool, whole: Any = None) -> float:
-    """Return log det(A Aᵀ) for columns of any sizes, -inf where rows are dependent.
-
-    With columns of A sorted and rows pivoted, the error in each column is relative to that column,
-    and not to the largest (Cox and Higham 1998). Rows are dependent where one has no more than
-    1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left; or of
-    `whole`, if that is given.
-    """
-    from scipy import linalg
-
-    sizes = np.abs(A).max(axis=0)
-    order = np.argsort(-sizes, kind="stable")
-    R, rows = linalg.qr(A[:, order].T, mode="r", pivoting=True, check_finite=False)
-    left = np.abs(R.diagonal())
-    if whole is None:
-        whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
-    return -np.inf if (left <= DEPENDENT * whole).any() else 2 * float(np.log(left).sum())
 
 
 def spectrum_of_matrix(L: Any, tol: float = 0.0) -> Spectrum:
@@ -219,3 +283,11 @@ def _checked_vectors(given: Any, rank: int) -> FloatArray:
             f"from dmsgd.kernels.exact, np.linalg.eigh or np.linalg.qr"
         )
     return V
+
+
+def entropy(values: FloatArray) -> float:
+    """Return the entropy of λ / Σλ in nats, for numbers that are at least 0."""
+    share = np.ldexp(values, -np.frexp(values.max())[1])  # sums stay within range
+    share /= share.sum()
+    share = share[share > 0]
+    return float(-np.sum(share * np.log(share)))

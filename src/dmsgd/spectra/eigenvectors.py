@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
@@ -11,17 +10,14 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
-from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.runtime.memory import reserve
 from dmsgd.samplers.blocks import block_sampler
 from dmsgd.samplers.contract import PreparedSampler
-from dmsgd.samplers.first_use import with_plain_draws
+from dmsgd.samplers.plain import begins_in_numpy
 from dmsgd.samplers.rejection_sampling import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
-
-log = logging.getLogger("dmsgd")
 
 
 class Eigenvectors:
@@ -75,7 +71,7 @@ class Eigenvectors:
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvalues."""
-        return with_plain_draws(
+        return begins_in_numpy(
             self.V, values, k, lambda: kdpp_sampler(DenseTables(self.V), values, k)
         )
 
@@ -102,7 +98,7 @@ class Projected(Eigenvectors):
         self, features: Any, basis: FloatArray, precise: bool, rotated: bool = False
     ) -> None:
         self.features, self.precise, self.rotated = features, precise, rotated
-        self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
+        self.basis: FloatArray = np.asarray(basis, order="F" if features.sparse_rows else "C")
         self.shape = (features.n, int(basis.shape[1]))
         self._masses: FloatArray | None = None
         self._weighted: tuple[bytes, FloatArray] = b"", np.empty(0)
@@ -170,12 +166,6 @@ class Projected(Eigenvectors):
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         if (source := self.features.computed_rows(self.basis)) is None:
             return block_sampler(self, values, k)
-        (n, rank), rows = self.shape, k * (1 / np.arange(1, k + 1)).sum()
-        log.info(
-            "the eigenvectors of %r, %s, are not stored; a batch of %d computes about %.0f of "
-            "their %s rows, at %d columns",
-            self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
-        )  # fmt: skip
         masses = self.masses(eigenvector_inclusion(values, k))
         return kdpp_sampler(replace(source, sums=masses), values, k)
 
