@@ -11,7 +11,9 @@ import ctypes
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from threading import Lock
 from typing import Any, final
@@ -103,6 +105,10 @@ class Callback:
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
 
+    def load(self) -> None:
+        """Compile it, or load it from disk, if that was not done yet."""
+        _ = self.address
+
     @property
     def address(self) -> int:
         """The address of the machine code."""
@@ -153,11 +159,35 @@ def _cached(compile_: Callable[[bool], Any]) -> Any:
     try:
         return compile_(True)
     except (RuntimeError, OSError):
+        if _only_cached.get():
+            raise NotCached(can_be_kept=False) from None
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
         return compile_(False)
     finally:
         if collecting:
             gc.enable()
+
+
+class NotCached(Exception):
+    """A function is not in numba's cache; `can_be_kept`: whether it would be after compilation."""
+
+    def __init__(self, can_be_kept: bool) -> None:
+        super().__init__()
+        self.can_be_kept = can_be_kept
+
+
+#: Whether this thread may only load what is compiled already.
+_only_cached = ContextVar("only_cached", default=False)
+
+
+@contextmanager
+def cached_only() -> Iterator[None]:
+    """Make functions that are not in numba's cache raise `NotCached` in this thread."""
+    token = _only_cached.set(True)
+    try:
+        yield
+    finally:
+        _only_cached.reset(token)
 
 
 class _Announcement(Listener):
@@ -166,8 +196,12 @@ class _Announcement(Listener):
     printed = False
 
     def on_start(self, event: Any) -> None:
-        """Print before the first pass of the compiler."""
-        if event.data["module"].startswith(__package__) and not self.printed:
+        """Print before the first pass of the compiler, or raise `NotCached`."""
+        if not event.data["module"].startswith(__package__):
+            return
+        if _only_cached.get():
+            raise NotCached(can_be_kept=True)
+        if not self.printed:
             self.printed = True
             print("dmsgd: compiling for this processor (some seconds, once) ...", file=sys.stderr)
 

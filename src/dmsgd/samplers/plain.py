@@ -4,14 +4,10 @@ Both make the same decisions from the same random numbers, so they draw the same
 rounding. First k eigenvectors J are chosen. Then items are proposed, i with probability (1/k)
 Σ_{j∈J} V_ij², and accepted with probability |x - Q Qᵀ x|² / |x|², where x = V[i, J] and Q is an
 orthonormal basis of what the accepted items span.
-
-The first batches of a process are drawn so, and wait for no compiler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
 from typing import NamedTuple, final
 
 import numpy as np
@@ -19,15 +15,12 @@ import numpy as np
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import log_polynomials
-from dmsgd.samplers.contract import PreparedSampler
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (
     "the vectors of the spectrum are not orthonormal; build it with dmsgd.kernels.exact"
 )
 
-#: Seconds of draws in NumPy, of all samplers of a process, before compiled loops make them.
-LIMIT = 0.3
 #: Proposals that are decided together.
 BLOCK = 32
 #: Rows of V whose squares are summed up before a search.
@@ -48,37 +41,6 @@ class Tables(NamedTuple):
         blocks = (V[first : first + ROWS] for first in range(0, len(V), ROWS))
         squares = np.array([np.einsum("ij,ij->j", block, block) for block in blocks])
         return cls(V, log_polynomials(values, k), np.cumsum(squares.T, axis=1))
-
-
-_spent = 0.0
-
-
-def begins_in_numpy(
-    V: FloatArray, values: FloatArray, k: int, make: Callable[[], PreparedSampler]
-) -> PreparedSampler:
-    """Return a sampler of the k-DPP of V: its draws are plain ones up to LIMIT, then by `make()`.
-
-    `make` is called once; it loads the compiled loops, or compiles them.
-    """
-    lock, made, tables = Lock(), list[PreparedSampler](), list[Tables]()
-
-    def sample(key: int, start: int, size: int, workers: int) -> IntArray:
-        global _spent
-        with lock:
-            if not made and _spent + size * seconds(k) > LIMIT:
-                made.append(make())
-                _spent = LIMIT  # the loops are there for others, too
-            elif not made and not tables:
-                tables.append(Tables.of(V, values, k))
-        if made:
-            return made[0].sample(key, start, size, workers)
-        _spent += size * seconds(k)
-        out = np.empty((size, k), dtype=np.int64)
-        for t in range(size):
-            out[t] = draw(tables[0], key, start + t)
-        return out
-
-    return PreparedSampler("rejection", sample)
 
 
 def seconds(k: int) -> float:

@@ -14,7 +14,7 @@ from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.runtime.memory import reserve
 from dmsgd.samplers.blocks import block_sampler
 from dmsgd.samplers.contract import PreparedSampler
-from dmsgd.samplers.plain import begins_in_numpy
+from dmsgd.samplers.first_use import with_plain_draws
 from dmsgd.samplers.rejection_sampling import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
@@ -71,7 +71,7 @@ class Eigenvectors:
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvalues."""
-        return begins_in_numpy(
+        return with_plain_draws(
             self.V, values, k, lambda: kdpp_sampler(DenseTables(self.V), values, k)
         )
 
