@@ -121,7 +121,7 @@ def test_sparse_rows_stay_on_the_workers(
         for keep in (2**26, 0):  # a Gram matrix for each block, or one total
             monkeypatch.setattr("dmsgd.features.blocks.KEPT_BYTES", keep)
             folder = open_features(tmp_path, on_cluster=True)
-            for given in (parts, da.concatenate(chunks), folder):
+            for given in (da.concatenate(chunks), folder):
                 design = dmsgd.diversify(given, 6)
                 np.testing.assert_array_equal(design.sample(100, seed=1), expected)
                 np.testing.assert_allclose(design.inclusion(), memory.inclusion(), atol=1e-12)

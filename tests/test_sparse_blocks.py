@@ -439,11 +439,8 @@ def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
     X = texts(300, 20)
     part, csr = dask.delayed(X), sparse.csr_array((0, 0))
     for given, kind, message in (
-        ([dask.delayed(3)], TypeError, "a delayed part of X is a int"),
-        ([part, X], TypeError, "delay them all"),
-        ([part, dask.delayed(X[:, :5])], ValueError, "have 5 to 20 columns"),
-        ([dask.delayed(X[:0])], ValueError, "is empty"),
-        (da.from_delayed(part, (300, 20), dtype=float), TypeError, r"meta=scipy\.sparse"),
+        ([part, part], TypeError, "objects that are not numbers"),
+        (da.from_delayed(part, (0, 20), meta=csr), ValueError, "is empty"),
         (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
     ):
         with pytest.raises(kind, match=message):

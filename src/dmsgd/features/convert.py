@@ -1,8 +1,8 @@
 """What users pass as features becomes `Features` here: arrays, tables, tensors, paths, Dask.
 
 Data that fit in memory (`fits_in_memory`) are read whole, others in blocks: arrays, memory maps,
-Zarr arrays, and files. Dask arrays, frames and lists of delayed sparse matrices stay where they
-are, and so do CUDA tensors. No framework is imported: their objects are known by name.
+Zarr arrays, and files. Dask arrays and frames stay where they are, and so do CUDA tensors. No
+framework is imported: their objects are known by name.
 """
 
 from __future__ import annotations
@@ -59,12 +59,9 @@ def as_features(
             raise
     value = _as_frame(value)
     module = type(value).__module__.partition(".")[0]
-    parts = value if isinstance(value, list | tuple) else ()
     if module == "zarr":
         return _read_or_block(ZarrReader(value), "the Zarr array", allow_tiny)
-    if module in ("dask", "dask_expr") or any(
-        type(part).__module__ == "dask.delayed" for part in parts
-    ):
+    if module in ("dask", "dask_expr"):
         from dmsgd.features.dask import dask_features
 
         return dask_features(value)

@@ -56,11 +56,9 @@ class DaskReader(Reader):
 
     def bounds(self, width: int) -> IntArray:
         """Return the edges of the parts, and equal parts of those that maps make too large."""
-        if width not in (0, self.d):
-            even = even_bounds(self.n, width)
-            if np.diff(self.edges).max() > 4 * even[1]:
-                return np.unique(np.append(self.edges, even))
-        return np.unique(self.edges)
+        even = even_bounds(self.n, width or self.d)
+        too_large = width not in (0, self.d) and np.diff(self.edges).max() > 4 * even[1]
+        return np.unique(np.append(self.edges, even) if too_large else self.edges)
 
     def read(self, start: int, stop: int) -> Any:
         """Return these rows, which lie in one part, delayed."""
@@ -102,8 +100,7 @@ class DaskBlocks(Blocks):
         lanes = np.array_split(np.arange(len(parts)), threads)
         totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
         total = reduce(named(SparseGram.plus, "add"), totals)
-        results = results_of([*(part[1] for part in parts), total])
-        *hashes, found = (result for result, _ in results)
+        *hashes, found = results_of([*(part[1] for part in parts), total])
         self._compare(hashes)
         return np.asarray(found.matrix())
 
@@ -119,22 +116,9 @@ def shared_file(reader: Reader) -> DaskBlocks:
 
 
 def dask_features(value: Any) -> DaskBlocks:
-    """Return the features in a Dask array or frame, or in delayed sparse matrices."""
+    """Return the features in a Dask array or frame."""
     if (client := current_client()) is not None:
         wait_for_worker(client)  # Dask itself would wait for ever
-    parts = list(value) if isinstance(value, list | tuple) else [value]
-    if all(type(part).__module__ == "dask.delayed" for part in parts):
-        shape = named(_shape, "shape")  # a pass of its own: the number of rows must be known first
-        shapes = [found for found, _ in results_of([shape(part) for part in parts])]
-        widths = sorted({d for _, d in shapes})
-        if len(widths) > 1:
-            raise ValueError(
-                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
-                f"one matrix and need the same columns"
-            )
-        return DaskBlocks(DaskReader(parts, [n for n, _ in shapes], widths[0], True))
-    if isinstance(value, list | tuple):
-        raise TypeError("X is a list in which some are delayed and some are not; delay them all")
     array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
     check_shape(array.shape, "the Dask array")
     if np.isnan(array.shape).any():
@@ -154,16 +138,6 @@ def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
     return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
 
 
-def _shape(part: Any) -> tuple[int, int]:
-    """Return the size of a delayed matrix, or raise if it is none."""
-    shape: Any = getattr(part, "shape", ())
-    if len(shape) != 2:
-        raise TypeError(
-            f"a delayed part of X is a {type(part).__name__}, and must be an (n, d) sparse matrix"
-        )
-    return int(shape[0]), int(shape[1])
-
-
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the delayed function, whose tasks the dashboard shows as dmsgd-name.
 
@@ -177,11 +151,8 @@ def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return lambda *given: delayed(*given, dask_key_name=next(keys))
 
 
-def results_of(tasks: list[Any]) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """Yield the results in order, freeing each on the cluster once it is here.
-
-    Beside each, a function that counts the later tasks that are computed already.
-    """
+def results_of(tasks: list[Any]) -> Iterator[Any]:
+    """Yield the results in order, freeing each on the cluster once it is here."""
     import dask
 
     client = current_client()
@@ -190,20 +161,14 @@ def results_of(tasks: list[Any]) -> Iterator[tuple[Any, Callable[[], int]]]:
         here = "threads" if chosen in ("distributed", "dask.distributed") else None
         step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
         for first in range(0, len(tasks), step):
-            results = deque(dask.compute(*tasks[first : first + step], scheduler=here))
-            while results:
-                yield results.popleft(), results.__len__
+            yield from dask.compute(*tasks[first : first + step], scheduler=here)
         return
     with warnings.catch_warnings(), cluster_errors(client):
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
         futures = deque(client.compute(tasks))
-
-    def ready() -> int:
-        return sum(future.done() for future in futures)
-
     try:
         while futures:
-            yield wait_for(futures.popleft(), client), ready
+            yield wait_for(futures.popleft(), client)
     finally:
         for future in futures:
             future.release()  # unlike cancel it does not wait for a lost scheduler

@@ -67,10 +67,6 @@ class Progress:
         self.what, self.began = what, time.monotonic()
         self.logged = _LOGGED.get() or [self.began]
 
-    def is_due(self) -> bool:
-        """Return whether nothing was logged in the last half minute."""
-        return time.monotonic() - self.logged[0] >= EVERY
-
     def __call__(self, share: float) -> None:
         """Log the progress, unless something was logged less than half a minute ago."""
         now = time.monotonic()
