@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import dmsgd
 from dmsgd.diagnostics import inspect
-from dmsgd.files import tables
+from dmsgd.files import parquet_tables, text_tables
 from test_commands import fails, run
 
 WINE = load_wine(as_frame=True)
@@ -138,7 +138,7 @@ def test_columns_are_chosen_on_the_command_line(folder, file):
 
 @pytest.mark.parametrize(
     ("file", "read"),
-    [("x.csv", tables.CsvTable), ("x.parquet", tables.ParquetTable)],
+    [("x.csv", text_tables.CsvTable), ("x.parquet", parquet_tables.ParquetTable)],
 )
 def test_a_header_is_not_read_again_for_each_column(tmp_path, monkeypatch, file, read):
     monkeypatch.chdir(tmp_path)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.map_types import ScaleRows
-from dmsgd.features.products import SparseGram, gram, stack
+from dmsgd.features.products import add_sparse_gram, gram, mirrored, stack
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import (
     FloatArray,
@@ -192,10 +192,8 @@ class Blocks(Features):
         """Return FᵀF; of sparse rows from one total, and not one per block."""
         if not self.sparse_rows:
             return np.asarray(reduce(iadd, self._each(gram, "gram")))
-        total = SparseGram(self.d)
-        for part in self.map_blocks(itself, "gram"):
-            total.add(part)
-        return total.matrix()
+        total = np.zeros((self.d, self.d))
+        return mirrored(reduce(add_sparse_gram, self.map_blocks(itself, "gram"), total))
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
         if self._grams is None or self.row_access is not None:  # whose masses are of 64 rows each

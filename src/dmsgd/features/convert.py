@@ -21,7 +21,8 @@ from dmsgd.features.contract import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, find_file
-from dmsgd.files.tables import open_text_table, read_column
+from dmsgd.files.tables import read_column
+from dmsgd.files.text_tables import CsvTable, JsonTable
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.messages import few
@@ -109,7 +110,8 @@ def open_features(
     if suffix == ".parquet":
         found = ParquetReader(file, drop, named)
     elif suffix in TABLES:
-        found = open_text_table(file).numbers(drop, named)
+        table = JsonTable(file) if suffix == ".jsonl" else CsvTable(file)
+        found = table.numbers(drop, named)
     elif suffix == ".zarr":
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from copy import deepcopy
 from functools import partial, reduce
 from itertools import count, pairwise
 from typing import Any, final
@@ -25,7 +24,7 @@ from scipy import sparse
 
 from dmsgd.errors import ClusterError
 from dmsgd.features.blocks import Blocks, itself
-from dmsgd.features.products import SparseGram
+from dmsgd.features.products import add_sparse_gram, mirrored
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
 from dmsgd.inputs.messages import require
@@ -99,10 +98,10 @@ class DaskBlocks(Blocks):
         add: Any = partial(named(_add_rows, "add"), self.d)
         lanes = np.array_split(np.arange(len(parts)), threads)
         totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
-        total = reduce(named(SparseGram.plus, "add"), totals)
+        total = reduce(named(np.add, "add"), totals)
         *hashes, found = results_of([*(part[1] for part in parts), total])
         self._compare(hashes)
-        return np.asarray(found.matrix())
+        return mirrored(found)
 
 
 def shared_file(reader: Reader) -> DaskBlocks:
@@ -133,9 +132,9 @@ def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
     return piece(*arguments)
 
 
-def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
+def _add_rows(width: int, total: FloatArray | None, found: Any) -> FloatArray:
     """Return a total with more rows; a copy, because Dask may run a task twice."""
-    return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
+    return add_sparse_gram(np.zeros((width, width)) if total is None else total.copy(), found[0])
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -1,183 +1,120 @@
-"""Tables in .csv and .tsv files, tables of any format, and one column of any file."""
+"""What a table is, a file whose columns have names, and one column of any file."""
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Collection, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.errors import warn_kernel
+from dmsgd.errors import InputError, warn_kernel
 from dmsgd.files.arrays import load_array
-from dmsgd.files.contract import NUMBERS, TEXT, Column, Table
-from dmsgd.files.json_lines import JsonTable
-from dmsgd.files.parquet_tables import ParquetTable
 from dmsgd.files.paths import LABEL_NAMES, TABLES, find_file, open_text
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import few
 from dmsgd.runtime.memory import reserve
 
 #: Suffixes of files that `read_column` reads.
 COLUMN_FILES = (".npy", ".npz", *TABLES, ".zarr", ".txt")
-#: Cells of a CSV file that are numbers; "007" is none, as a number would lose its zeros.
+#: A cell that is a whole number; "007" is none, as a number would lose its zeros.
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
-NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+#: What columns hold; of other columns the name of the type is used.
+LISTS, NUMBERS, TEXT = "lists of numbers", "numbers", "text"
+#: A column: its name, and one entry per row, in a list or an array of NumPy or Arrow.
+Column = tuple[str, Any]
 
 
-class CsvTable(Table):
-    """A .csv file with commas, or semicolons or tabs if it has no comma; a .tsv file with tabs.
+class Table(ABC):
+    """A file with named columns; `names` are in their order."""
 
-    Without a header columns are numbered from 1.
+    file: Path
+    names: list[str]
 
-    skip:  lines up to the end of the header.
-    first: the first row of data.
-    """
-
+    @abstractmethod
     def __init__(self, file: Path) -> None:
-        self.file = file
-        with open_text(file) as text:
-            line = next((line for line in text if line.strip()), "")
-            line = re.sub('"[^"]*"', "", line)  # names between quotes may hold commas
-            self.delimiter = next((each for each in ",;\t" if each in line), ",")
-            if file.suffix.lower() == ".tsv":
-                self.delimiter = "\t"
-            text.seek(0)
-            reader = csv.reader(text, delimiter=self.delimiter)
-            filled = (row for row in reader if row)
-            first = next(filled, [])
-            skip = reader.line_num
-            second = next(filled, [])
-        if not first:
-            raise ValueError(f"{file} holds blank lines only; write it again")
-        if _is_header(first, second):
-            self.names, self.skip, self.first = [cell.strip() for cell in first], skip, second
-        else:
-            self.names, self.skip, self.first = [str(j + 1) for j in range(len(first))], 0, first
-        if "" in self.names:
-            where = self.names.index("") + 1
-            raise ValueError(
-                f"{file}: column {where} has no name (pandas: to_csv(..., index=False))"
-            )
+        """Open the file, and find the names."""
 
+    @abstractmethod
     def kinds(self, drop: Collection[str]) -> dict[str, str]:
-        """Return what columns hold, by the first row; an empty cell is taken for a number."""
-        cells = {self.names[j]: "".join(self.first[j : j + 1]) for j in self.kept(drop)}
-        return {
-            name: NUMBERS
-            if not cell.strip() or _is_number(cell)
-            else f"{TEXT}, the first row has {cell[:40]!r}"
-            for name, cell in cells.items()
-        }
+        """Return what each column holds that may be a feature and is not in `drop`."""
 
-    def numbers(self, drop: Collection[str], named: bool) -> FloatArray:
-        """Return all columns but those in `drop`; they must be numeric."""
-        if not self.first:
-            raise ValueError(f"{self.file} has a header ({few(self.names)}) but no rows")
-        self.features(drop, named)
-        kept = self.kept(drop)
-        dropped = set(range(len(self.names))) - set(kept)
-        with open_text(self.file) as text:
-            try:
-                found = np.loadtxt(
-                    text,
-                    delimiter=self.delimiter,
-                    comments=None,
-                    quotechar='"',
-                    skiprows=self.skip,
-                    converters=dict.fromkeys(dropped, lambda cell: 0.0),  # so that all cells count
-                    ndmin=2,
-                )
-            except UnicodeDecodeError:
-                raise
-            except ValueError as error:
-                raise ValueError(f"{self.file}: {error}") from None
-        if found.shape[1] != len(self.names):
-            counts = f"{len(self.names)} names and {found.shape[1]} columns"
-            raise ValueError(f"{self.file} has {counts}")
-        found = np.ascontiguousarray(found[:, kept])
-        if kept[0] == 0 and self.skip and _counts_up(found[:, 0]):
-            name = self.names[0]
-            warn_kernel(
-                f"{self.file}: column {name!r} counts upwards, as row numbers and ids do, and is "
-                f"used as a feature; if it is not one, name it by --id or drop it",
-                drop=name,
-            )
-        return found
+    @abstractmethod
+    def column(self, name: str | None, n: int | None) -> list[str] | npt.NDArray[Any]:
+        """Return the entries of the column `name`, or of the only one: text, or an array.
 
-    def column(self, name: str | None, n: int | None) -> list[str]:
-        """Return the cells.
-
-        Of a single column of text the first line is the header if there is one line too many and
-        its text occurs nowhere else.
+        n: how many there should be; tells a header from an entry where a CSV file has one column.
         """
-        single = name is None and len(self.names) == 1
-        column = self.place(name)
-        cells = [row[column] for row in self.cells(0 if single else self.skip)]
-        first, rest = cells[0], cells[1:]
-        if single and not _is_number(first) and rest:
-            one_too_many = n is not None and len(rest) == n and first not in rest
-            cells = rest if one_too_many or all(map(_is_number, rest)) else cells
-        return cells
 
+    @abstractmethod
     def rows(
         self, items: IntArray, leave_out: Collection[str], verbatim: bool
     ) -> tuple[list[Column], int]:
-        """Return columns of text, or of numbers; an empty cell is no number."""
-        places = {item: place for place, item in enumerate(items.tolist())}
-        kept = [j for j, name in enumerate(self.names) if name not in leave_out]
-        columns: dict[int, list[Any]] = {j: [""] * len(places) for j in kept}
-        whole, numeric = (set[int]() if verbatim else set(kept) for _ in range(2))
-        n = 0
-        for row in self.cells(self.skip):
-            whole -= {j for j in whole if row[j] and not WHOLE.fullmatch(row[j])}
-            numeric -= {j for j in numeric if row[j] and not NUMBER.fullmatch(row[j])}
-            if (place := places.get(n)) is not None:
-                for j in kept:
-                    columns[j][place] = row[j]
-            n += 1
-        for j in numeric:
-            kind = int if j in whole else float
-            columns[j] = [kind(cell) if cell else None for cell in columns[j]]
-        return [(self.names[j], columns[j]) for j in kept], n
+        """Return the other columns for these items, in their order, and the rows of the file.
 
-    def cells(self, skip: int) -> Iterator[list[str]]:
-        """Yield the cells of each row after `skip` lines."""
-        with open_text(self.file) as text:
-            reader = csv.reader(text, delimiter=self.delimiter)
-            for row in reader:
-                if not row or reader.line_num <= skip:
-                    continue
-                if len(row) != len(self.names):
-                    counts = f"{len(row)} cells, the first line {len(self.names)}"
-                    raise ValueError(f"{self.file}: line {reader.line_num} has {counts}")
-                yield row
+        verbatim: leave cells of a CSV file as they are; otherwise a column is one of numbers if
+                  all its cells are.
+        """
 
+    def place(self, name: str | None) -> int:
+        """Return where the column `name`, or the only one, is; raise unless there is one."""
+        if name is None and len(self.names) == 1:
+            return 0
+        if name not in self.names:
+            lacks = "" if name is None else f" and no column {name!r}"
+            there = f"{few(self.names)}{lacks}; select one as {self.file.name}:NAME"
+            raise ValueError(f"{self.file} has the columns {there}")
+        if (times := self.names.count(name)) > 1:
+            raise ValueError(f"{self.file} has {times} columns {name!r}; name them apart")
+        return self.names.index(name)
 
-def _is_header(first: list[str], second: list[str]) -> bool:
-    numeric = [_is_number(cell) for cell in first]
-    numbered = [str(j) for j in range(len(first))]
-    if not any(numeric) or (len(first) > 2 and first == numbered):  # pandas numbers columns so
-        return True
-    pairs = zip(first, numeric, second, strict=False)
-    return any(cell.strip() and not number and _is_number(below) for cell, number, below in pairs)
+    def kept(self, drop: Collection[str]) -> list[int]:
+        """Return where the columns are that are not in `drop`, or raise if one is missing."""
+        known, dropped = set(self.names), set(drop)  # there may be 100,000 of both
+        for name in dropped - known:
+            self.place(name)
+        kept = [j for j, name in enumerate(self.names) if name not in dropped]
+        if not kept:
+            raise ValueError(f"{self.file} has no column of features besides {few(list(drop))}")
+        return kept
 
+    def features(self, drop: Collection[str], named: bool, warn: bool = False) -> dict[str, str]:
+        """Return the columns that are features, with what they hold.
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_000, other readers do not
+        If one holds lists of numbers, such as embeddings, only such columns are; a number beside
+        it may be a score or an id.
 
-
-def _counts_up(first: FloatArray) -> bool:
-    """Return whether these are ascending whole numbers, too many for chance."""
-    return first.size >= 10 and bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
+        drop:  columns that are none.
+        named: whether the user named the others, so that all are.
+        warn:  whether to warn about numbers that are left out.
+        """
+        kinds = self.kinds(drop)
+        lists = {name: kind for name, kind in kinds.items() if kind == LISTS}
+        numbers = [name for name, kind in kinds.items() if kind == NUMBERS]
+        if lists and not named:
+            if numbers and warn:
+                warn_kernel(
+                    f"{self.file}: the features are the lists of numbers in {few(list(lists))}; "
+                    f"numbers beside them are left out: {few(numbers)}",
+                    **({"columns": ",".join([*lists, *numbers])} if len(kinds) <= 5 else {}),
+                )
+            return lists
+        if wrong := [name for name in kinds if name not in lists and name not in numbers]:
+            one = len(wrong) == 1
+            several = sorted({kinds[name].partition(",")[0] for name in wrong})
+            held = kinds[wrong[0]] if one else few(several)
+            raise InputError(
+                f"{self.file}: column{'s' * (not one)} {few(list(map(repr, wrong)))} "
+                f"hold{'s' * one} {held}: encode as numbers, or leave out",
+                **({"labels": wrong[0]} if one else {}),
+                **({"texts": wrong[0]} if one and held.startswith(TEXT) else {}),
+                drop=",".join(wrong),
+            )
+        return kinds
 
 
 def find_table(path: str | Path) -> Table | None:
@@ -189,18 +126,16 @@ def find_table(path: str | Path) -> Table | None:
 
 def open_table(file: Path) -> Table:
     """Return the table in a file that is there."""
-    return ParquetTable(file) if file.suffix.lower() == ".parquet" else open_text_table(file)
+    from dmsgd.files.parquet_tables import ParquetTable
+    from dmsgd.files.text_tables import CsvTable, JsonTable
 
-
-def open_text_table(file: Path) -> CsvTable | JsonTable:
-    """Return the table in a text file."""
-    return JsonTable(file) if file.suffix.lower() == ".jsonl" else CsvTable(file)
+    kinds: dict[str, type[Table]] = {".parquet": ParquetTable, ".jsonl": JsonTable}
+    return kinds.get(file.suffix.lower(), CsvTable)(file)
 
 
 def column_names(path: str | Path) -> list[str]:
     """Return the names of the columns of a table, and none for other kinds of file."""
-    table = find_table(path)
-    return [] if table is None else table.names
+    return getattr(find_table(path), "names", [])
 
 
 def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
