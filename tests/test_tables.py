@@ -111,12 +111,11 @@ def test_a_column_that_counts_rows_is_named(folder):
 def test_an_index_of_pandas_is_left_out_of_parquet(folder):
     indexed = WINE.data.set_index(pd.Index(np.arange(178) ** 2, name="bottle"))
     indexed.to_parquet("named.parquet")
-    with pytest.warns(dmsgd.KernelWarning, match="'bottle' is the index of the pandas frame"):
-        design = dmsgd.diversify("named.parquet", 8, standardize=True)
+    design = dmsgd.diversify("named.parquet", 8, standardize=True)
     expected = dmsgd.diversify(WINE.data, 8, standardize=True)
     assert design.fingerprint() == expected.fingerprint()
     indexed.rename_axis(None).to_parquet("unnamed.parquet")
-    unnamed = dmsgd.diversify("unnamed.parquet", 8, standardize=True)  # no word: it has no name
+    unnamed = dmsgd.diversify("unnamed.parquet", 8, standardize=True)
     assert unnamed.fingerprint() == expected.fingerprint()
     assert run("sample named.parquet -k 8 -n 5 --standardize --drop bottle -o b.npy").exit_code == 0
 

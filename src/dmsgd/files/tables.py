@@ -44,11 +44,8 @@ class Table(ABC):
         """Return what each column holds that may be a feature and is not in `drop`."""
 
     @abstractmethod
-    def column(self, name: str | None, n: int | None) -> list[str] | npt.NDArray[Any]:
-        """Return the entries of the column `name`, or of the only one: text, or an array.
-
-        n: how many there should be; tells a header from an entry where a CSV file has one column.
-        """
+    def column(self, name: str | None) -> list[str] | npt.NDArray[Any]:
+        """Return the entries of the column `name`, or of the only one: text, or an array."""
 
     @abstractmethod
     def rows(
@@ -138,13 +135,12 @@ def column_names(path: str | Path) -> list[str]:
     return getattr(find_table(path), "names", [])
 
 
-def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
+def read_column(path: str | Path) -> npt.NDArray[Any]:
     """Return one label per item from the file at `path`: whole numbers or text.
 
     path: `table:NAME` is a column, `archive.npz:NAME` and `store.zarr:NAME` an array.
-    n:    how many there should be; tells a header from a label where a CSV file has one column.
     """
-    found = _read(path, n)
+    found = _read(path)
     return as_labels(_as_array(path, found) if isinstance(found, list) else found, name=str(path))
 
 
@@ -166,7 +162,7 @@ def read_entries(path: str | Path, n: int | None = None) -> npt.NDArray[np.objec
 
     n: how many there must be, if that is known.
     """
-    found = _read(path, n, blank=n is not None)
+    found = _read(path, blank=n is not None)
     found = found if isinstance(found, list) else np.atleast_1d(found).tolist()
     if n is not None and len(found) != n:
         raise ValueError(
@@ -176,7 +172,7 @@ def read_entries(path: str | Path, n: int | None = None) -> npt.NDArray[np.objec
     return np.fromiter(entries, dtype=object, count=len(found))
 
 
-def _read(path: str | Path, n: int | None, blank: bool = False) -> list[str] | npt.NDArray[Any]:
+def _read(path: str | Path, blank: bool = False) -> list[str] | npt.NDArray[Any]:
     """Return the cells of a text file, or the array of another file.
 
     blank: keep empty lines at the end of a .txt file, as entries.
@@ -184,7 +180,7 @@ def _read(path: str | Path, n: int | None, blank: bool = False) -> list[str] | n
     file, name = find_file(path, COLUMN_FILES)
     suffix = file.suffix.lower()
     if suffix in TABLES:
-        return open_table(file).column(name, n)
+        return open_table(file).column(name)
     if suffix != ".txt":
         return load_array(file, name, LABEL_NAMES)
     with open_text(file) as text:

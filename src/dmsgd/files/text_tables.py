@@ -28,7 +28,7 @@ SHOWN = 40
 class CsvTable(Table):
     """A .csv file with commas, or semicolons or tabs if it has no comma; a .tsv file with tabs.
 
-    Without a header columns are numbered from 1.
+    Where the first line has numbers it is no header, and columns are numbered from 1.
 
     skip:  lines up to the end of the header.
     first: the first row of data.
@@ -105,20 +105,10 @@ class CsvTable(Table):
             )
         return found
 
-    def column(self, name: str | None, n: int | None) -> list[str]:
-        """Return the cells.
-
-        Of a single column of text the first line is the header if there is one line too many and
-        its text occurs nowhere else.
-        """
-        single = name is None and len(self.names) == 1
-        column = self.place(name)
-        cells = [row[column] for row in self.cells(0 if single else self.skip)]
-        first, rest = cells[0], cells[1:]
-        if single and not _is_number(first) and rest:
-            one_too_many = n is not None and len(rest) == n and first not in rest
-            cells = rest if one_too_many or all(map(_is_number, rest)) else cells
-        return cells
+    def column(self, name: str | None) -> list[str]:
+        """Return the cells."""
+        place = self.place(name)
+        return [row[place] for row in self.cells()]
 
     def rows(
         self, items: IntArray, leave_out: Collection[str], verbatim: bool
@@ -129,7 +119,7 @@ class CsvTable(Table):
         columns: dict[int, list[Any]] = {j: [""] * len(places) for j in kept}
         whole, numeric = (set[int]() if verbatim else set(kept) for _ in range(2))
         n = 0
-        for row in self.cells(self.skip):
+        for row in self.cells():
             whole -= {j for j in whole if row[j] and not WHOLE.fullmatch(row[j])}
             numeric -= {j for j in numeric if row[j] and not NUMBER.fullmatch(row[j])}
             if (place := places.get(n)) is not None:
@@ -141,12 +131,12 @@ class CsvTable(Table):
             columns[j] = [kind(cell) if cell else None for cell in columns[j]]
         return [(self.names[j], columns[j]) for j in kept], n
 
-    def cells(self, skip: int) -> Iterator[list[str]]:
-        """Yield the cells of each row after `skip` lines."""
+    def cells(self) -> Iterator[list[str]]:
+        """Yield the cells of each row after the header."""
         with open_text(self.file) as text:
             reader = csv.reader(text, delimiter=self.delimiter)
             for row in reader:
-                if not row or reader.line_num <= skip:
+                if not row or reader.line_num <= self.skip:
                     continue
                 if len(row) != len(self.names):
                     counts = f"{len(row)} cells, the first line {len(self.names)}"
@@ -239,7 +229,7 @@ class JsonTable(Table):
         table = np.fromiter(found, dtype=object, count=len(found))
         return table.reshape(-1, len(columns))
 
-    def column(self, name: str | None, n: int | None) -> npt.NDArray[np.object_]:
+    def column(self, name: str | None) -> npt.NDArray[np.object_]:
         """Return the entries as Python objects; None where one is missing."""
         name = self.names[self.place(name)]
         entries = [each.get(name) for _, each in self.objects()]
