@@ -149,11 +149,6 @@ def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatA
     return masses, weighted
 
 
-def is_nonnegative(X: Matrix) -> bool:
-    """Return whether no entry of a CSR array is negative."""
-    return bool(X.data.min(initial=0.0) >= 0)
-
-
 def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
     """Return X with row i times factors[i]; sparse stays sparse."""
     if is_sparse(X):

@@ -226,13 +226,7 @@ class SparseReader(Reader):
 
 def _sparse_files(path: Path) -> list[Path]:
     """Return the file, or the .npz files of a folder in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(
-        each
-        for each in path.iterdir()
-        if each.suffix.lower() == ".npz" and not each.name.startswith(".") and each.is_file()
-    )
+    found = sorted(path.glob("[!.]*.npz")) if path.is_dir() else [path]
     if not found:
         raise ValueError(
             f"{path} is a folder without .npz files; a folder of features holds files of "

@@ -13,7 +13,7 @@ from dmsgd.errors import InputError
 from dmsgd.files.paths import readable
 from dmsgd.files.tables import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.messages import counted, require
+from dmsgd.inputs.messages import few, require
 from dmsgd.runtime.memory import reserve
 
 
@@ -74,7 +74,13 @@ class ParquetTable(Table):
             for name, width in widths.items():
                 column = table[name]
                 if _is_list(column.type):
-                    self._check_lists(name, column, width)
+                    lengths = compute.unique(compute.list_value_length(column)).to_pylist()
+                    if lengths not in ([], [width]):
+                        raise InputError(
+                            f"{self.file}: column {name!r} holds lists of different lengths, or "
+                            f"none ({few(lengths)})",
+                            drop=name,
+                        )
                     column = compute.list_flatten(column)
                 if types.is_decimal(column.type):
                     column = column.cast("string")  # Arrow's cast is not always the nearest
@@ -82,20 +88,6 @@ class ParquetTable(Table):
                 out[:, first : first + width] = numbers.reshape(-1, width)
                 first += width
         return out
-
-    def _check_lists(self, name: str, column: Any, width: int) -> None:
-        """Raise unless all lists of a column have `width` entries."""
-        from pyarrow import compute
-
-        if column.null_count:
-            missing = f"column {name!r} is missing in {counted(column.null_count, 'row')}"
-            raise InputError(f"{self.file}: {missing}; fill or drop them")
-        lengths = compute.unique(compute.list_value_length(column)).to_pylist()
-        if lengths not in ([], [width]):
-            span = f"{min(lengths)} to {max(lengths)}"
-            raise InputError(
-                f"{self.file}: column {name!r} holds lists of different lengths ({span})", drop=name
-            )
 
     def column(self, name: str | None) -> npt.NDArray[Any]:
         """Return the entries; text as Python objects."""
