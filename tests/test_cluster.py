@@ -319,10 +319,8 @@ def deadly(folder: Path, times: int) -> Any:
 
 @pytest.mark.long
 def test_a_task_that_kills_its_workers_is_an_error(
-    client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any, processes: DaskProcesses, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.dask.CHECK_SECONDS", 0.5)
-
     def set_up() -> None:
         with client.as_current():
             dmsgd.diversify(deadly(tmp_path, 99), 6)

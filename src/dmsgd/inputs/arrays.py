@@ -161,8 +161,8 @@ def _as_csr(value: Any, name: str) -> Matrix:
             value = (sparse.csc_array if value.format == "csc" else sparse.bsr_array)(value)
             value.check_format(full_check=True)
         elif value.format == "coo":
-            parts = value.data, (value.row, value.col)
-            value = sparse.coo_array(parts, shape=value.shape)  # which checks them
+            places = value.row, value.col
+            value = sparse.coo_array((value.data, places), shape=value.shape)  # checks them
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = sparse.csr_array(value, dtype=np.float64)
         matrix.check_format(full_check=True)
