@@ -15,7 +15,7 @@ from dmsgd.commands.terminal import echo
 from dmsgd.inputs.messages import cell, counted, few, number, visible
 
 if TYPE_CHECKING:
-    from dmsgd.files.tables import Column
+    from dmsgd.files.contract import Column
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.selection.result import Selection
 

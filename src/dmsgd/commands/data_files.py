@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dmsgd.features import Features
-    from dmsgd.files.tables import Table
+    from dmsgd.files.contract import Table
     from dmsgd.inputs.arrays import FloatArray
 
 #: Options that name the features.

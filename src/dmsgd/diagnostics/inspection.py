@@ -16,7 +16,7 @@ from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.features import Features
-from dmsgd.files.tables import Column
+from dmsgd.files.contract import Column
 from dmsgd.files.writing import write_rows
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.labels import commonest_and_rarest

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import InputError
+from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import readable
-from dmsgd.files.tables import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import few, require
 from dmsgd.runtime.memory import reserve

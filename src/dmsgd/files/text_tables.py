@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import warn_kernel
+from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import open_text
-from dmsgd.files.tables import LISTS, NUMBERS, TEXT, WHOLE, Column, Table
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import few, visible
 from dmsgd.runtime.memory import reserve
 
+#: A cell that is a whole number; "007" is none, as a number would lose its zeros.
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 #: A cell of a CSV file that is a number.
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 #: Characters of an entry that messages show.

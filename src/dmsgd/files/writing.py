@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from dmsgd.files.tables import Column
+from dmsgd.files.contract import Column
 from dmsgd.inputs.messages import cell
 
 #: Files that `write_rows` writes, and those of them that hold item numbers alone.
