@@ -88,11 +88,6 @@ def dask_sparse(X, folder):
     return da.concatenate(parts)
 
 
-def delayed(X, folder):
-    dask = pytest.importorskip("dask")
-    return [dask.delayed(sparse.csc_array(X[first:last])) for first, last in ((0, 30), (30, N))]
-
-
 def dask_frame(X, folder):
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     return dd.from_pandas(pd.DataFrame(X), npartitions=3)
@@ -127,7 +122,6 @@ KINDS = {
     "dask array": dask_array,
     "dask frame": dask_frame,
     "dask sparse": dask_sparse,
-    "delayed sparse": delayed,
     **({"CUDA tensor": cuda} if has_cuda() else {}),
 }
 
@@ -231,7 +225,7 @@ EVERY_QUESTION = (
 ALL_MAPS = {"array", "sparse", "npy"}
 
 #: Kinds that share all code behind what opens them with one of the others: two maps will do.
-OPENED_ONLY = {"npz", "sparse npz", "memory map", "zarr", "parquet", "dask frame", "delayed sparse"}
+OPENED_ONLY = {"npz", "sparse npz", "memory map", "zarr", "parquet", "dask frame"}
 CASES = [
     pytest.param(
         kind,

@@ -406,7 +406,7 @@ def test_seeds_of_every_kind():
     ]
     rows = [design.sample(2, seed=make()).tolist() for make in same]
     assert rows[0] == rows[1] == rows[2]
-    for make in (np.random.default_rng, np.random.RandomState, np.random.PCG64):
+    for make in (np.random.default_rng, np.random.RandomState):
         assert design.sample(2, seed=make(7)).tolist() == design.sample(2, seed=make(7)).tolist()
     moving = np.random.default_rng(7)
     assert design.sample(2, seed=moving).tolist() != design.sample(2, seed=moving).tolist()

@@ -14,7 +14,7 @@ from dmsgd.features.blocks import in_blocks
 from dmsgd.selection import parts
 from dmsgd.selection.coverage import Draws
 from dmsgd.selection.parts import pool_of_blocks
-from test_features import delayed, memory_map, npy, parquet, sparse_folder, zarr_file
+from test_features import dask_sparse, memory_map, npy, parquet, sparse_folder, zarr_file
 
 N, D, ROWS = 330, 5, 60
 
@@ -119,9 +119,10 @@ def test_equal_parts_give_equal_sets(rng, tmp_path):
     assert one.coverage == pytest.approx(other.coverage, rel=1e-12)
 
 
-@pytest.mark.parametrize("form", [sparse_folder, delayed])
+@pytest.mark.parametrize("form", [sparse_folder, dask_sparse])
 def test_sparse_blocks_give_the_set_of_dense_ones(rng, tmp_path, form, monkeypatch):
     monkeypatch.setattr("test_features.N", N)
+    monkeypatch.setattr("test_features.D", D)
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 5000)
     X = np.where(rng.random((N, D)) < 0.5, points(rng), 0.0)
     X[~X.any(1)] = 1.0

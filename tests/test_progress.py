@@ -324,10 +324,10 @@ def test_the_tables_of_texts_say_how_far_they_are(
 def test_the_gram_matrix_does_not_depend_on_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
     X = sparse.csr_array(sparse.vstack([X, np.ones((3, 40))]))
-    whole = products.SparseGram(40).add(X).matrix()
+    whole = products.gram(X)
     for name in ("WORK", "PIECE"):
         monkeypatch.setattr(products, name, 7)
-    np.testing.assert_allclose(products.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
+    np.testing.assert_allclose(products.gram(X), whole, rtol=1e-14)
     np.testing.assert_allclose(whole, (X.T @ X).toarray(), rtol=1e-12)
 
 
@@ -346,25 +346,3 @@ def test_k_means_is_announced_and_says_how_far_it_is(
     assert re.fullmatch(f"{what} takes about .* seconds and .*; fewer clusters take less", first)
     assert others
     assert all(line.startswith(f"{what}: ") for line in others)
-
-
-def test_blocks_that_are_computed_ahead_count_as_done(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    array = pytest.importorskip("dask.array")
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    monkeypatch.setattr("dmsgd.features.dask.thread_count", lambda workers: 4)
-    F = dmsgd.features.as_features(array.ones((160, 2), chunks=(10, 2)))
-
-    def shares(seconds: float) -> list[float]:
-        """Return what is said to be done after each of 16 blocks that are used for so long."""
-        caplog.clear()
-        for _ in F.map_blocks(lambda rows: time.sleep(0.02), "work"):
-            time.sleep(seconds)
-        return [record.__dict__["share"] for record in caplog.records]
-
-    first, *_, last = shares(0.0)
-    assert first == pytest.approx(0.5, abs=0.1)  # 8 are computed at a time
-    assert last == pytest.approx(1.0)
-    first, *_ = shares(0.2)
-    assert first == pytest.approx(1 / 16, abs=0.05)  # the time is spent on what is used

@@ -24,7 +24,7 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
-from dmsgd.features.products import SparseGram
+from dmsgd.features.products import add_sparse_gram, gram, mirrored
 from dmsgd.features.readers import SparseReader
 from dmsgd.spectra.eigenvectors import Projected
 from test_words import texts
@@ -267,17 +267,13 @@ def too_few_rows(path: Path) -> None:
     _rewrite(path, indptr=sparse.load_npz(path).indptr[:-1])
 
 
-def indices_with_fractions(path: Path) -> None:
-    _rewrite(path, indices=sparse.load_npz(path).indices.astype(float))
-
-
 def objects(path: Path) -> None:
     _rewrite(path, data=np.array([None] * sparse.load_npz(path).nnz))
 
 
 DAMAGE = [
     cut_short, flip_a_bit, an_index_out_of_range, a_negative_index, rows_that_go_back,
-    rows_beyond_the_end, too_few_rows, indices_with_fractions, objects,
+    rows_beyond_the_end, too_few_rows, objects,
 ]  # fmt: skip
 
 
@@ -387,16 +383,6 @@ def test_a_design_can_be_pickled_and_does_not_hold_the_rows(tmp_path: Path) -> N
     np.testing.assert_array_equal(pickle.loads(held).sample(9, seed=0), design.sample(9, seed=0))
 
 
-def test_words_are_known_as_such(tmp_path: Path) -> None:
-    X = texts(300, 20)
-    assert open_features(written(tmp_path / "counts", X, 100)).has_counts()
-    X.data[-1] = -1.0
-    assert not open_features(written(tmp_path / "other", X, 100)).has_counts()
-    assert not dmsgd.kernels.nystrom(
-        dmsgd.kernels.RBF(tmp_path / "counts", 1.0), 5
-    ).vectors.features.has_counts()
-
-
 def test_the_command_line(tmp_path: Path) -> None:
     folder = written(tmp_path / "corpus", texts(300, 20), 100)
     given = ["sample", f"{folder}/", "-k", "4", "-n", "9", "-o", str(tmp_path / "b.npy")]
@@ -411,14 +397,12 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     X = texts(500, 60)
-    whole = SparseGram(60).add(X).matrix()
+    whole = gram(X)
     monkeypatch.setattr("dmsgd.features.products.SHARED", 0)
-    parts, one, other = SparseGram(60), SparseGram(60), SparseGram(60)
+    parts = np.zeros((60, 60))
     for first, last in pairwise([0, 1, 1, 77, 400, 500]):
-        parts.add(X[first:last])
-    np.testing.assert_array_equal(parts.matrix(), whole)
-    both = one.add(X[:200]).plus(other.add(X[200:])).matrix()
-    np.testing.assert_allclose(both, whole, rtol=1e-13)
+        add_sparse_gram(parts, X[first:last])
+    np.testing.assert_array_equal(mirrored(parts), whole)
 
 
 def test_small_eigenvalues_take_more_rounds(tmp_path: Path, kept: str) -> None:
@@ -439,11 +423,8 @@ def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
     X = texts(300, 20)
     part, csr = dask.delayed(X), sparse.csr_array((0, 0))
     for given, kind, message in (
-        ([dask.delayed(3)], TypeError, "a delayed part of X is a int"),
-        ([part, X], TypeError, "delay them all"),
-        ([part, dask.delayed(X[:, :5])], ValueError, "have 5 to 20 columns"),
-        ([dask.delayed(X[:0])], ValueError, "is empty"),
-        (da.from_delayed(part, (300, 20), dtype=float), TypeError, r"meta=scipy\.sparse"),
+        ([part, part], TypeError, "objects that are not numbers"),
+        (da.from_delayed(part, (0, 20), meta=csr), ValueError, "is empty"),
         (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
     ):
         with pytest.raises(kind, match=message):

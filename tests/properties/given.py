@@ -477,7 +477,6 @@ SEED_GOOD = {
     "SeedSequence": lambda s: np.random.SeedSequence(5),
     "Generator": lambda s: np.random.default_rng(5),
     "RandomState": lambda s: np.random.RandomState(5),
-    "BitGenerator": lambda s: np.random.PCG64(5),
     "large": lambda s: 10**40,
     "None": lambda s: None,
 }  # fmt: skip

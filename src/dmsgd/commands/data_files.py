@@ -125,7 +125,7 @@ class DataFiles:
         from dmsgd.inputs.labels import as_labels
 
         path = self._find(option)
-        return None if path is None else as_labels(read_column(path, n), n)
+        return None if path is None else as_labels(read_column(path), n)
 
     def _find(self, option: str) -> str | None:
         """Return the path of the column of the features, or of the file, that an option names."""

@@ -47,15 +47,15 @@ def diversify(
     X:         The features, shape (n, d), with a row for each item: an array, a CSR matrix, a
                frame, a memory map or a torch tensor, or the path of an .npz, .csv, .tsv or .jsonl
                file. A .npy, .zarr or .parquet path, a folder of sparse .npz files, and a Zarr array
-               are read in blocks where they do not fit in memory. A Dask array or frame, and a list
-               of delayed CSR matrices, stay in blocks.
+               are read in blocks where they do not fit in memory. A Dask array or frame stays in
+               blocks.
     k:         The number of items per batch, at most n.
     labels, w: The class of each item, shape (n,), or the name of a column of a frame or table
                (.csv, .tsv, .parquet, .jsonl), which is then not a feature. The weight w mixes them
                into the features, F = [(1-w)X, wH] for one-hot classes H, or into an RBF kernel S
                as (1-w)² S + w² H Hᵀ. With w = 0 they are ignored, with a warning; with w = 1 the
-               features are ignored. A pandas Series, as labels, quality or target, is matched with
-               a frame by index.
+               features are ignored. A pandas Series, as labels, quality or target, must have the
+               index of a frame X, in the same order.
     quality:   How much each item is worth: n numbers, none below 0. The kernel S becomes
                L_ij = q_i S_ij q_j, so that better items are drawn more often. "length" takes the
                lengths of the rows, which makes the linear kernel that of the paper, L = X Xᵀ.

@@ -83,7 +83,8 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
     origin, means, deviations = column_moments(F)
     names, counts = np.unique([] if labels is None else labels, return_counts=True)
     classes = dict(zip(names.tolist(), counts.tolist(), strict=True))
-    varying, has_counts = deviations[deviations > 0], X.has_counts()
+    varying = deviations[deviations > 0]
+    has_counts = F.sparse_rows and bool((F.matrix.data >= 0).all())  # as those of words
     ratio = float(varying.max() / np.median(varying)) if varying.size else 1.0
     units = ratio > UNITS and not has_counts
     # Of tiny deviations too few digits are known.

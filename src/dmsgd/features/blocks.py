@@ -8,7 +8,6 @@ ones raise an error if the data have changed since.
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.map_types import ScaleRows
-from dmsgd.features.products import SparseGram, gram, stack
+from dmsgd.features.products import add_sparse_gram, gram, mirrored, stack
 from dmsgd.features.readers import Reader
 from dmsgd.inputs.arrays import (
     FloatArray,
@@ -71,20 +70,15 @@ class Blocks(Features):
         piece, tasks, full = self._tasks(work, arguments)
         results = self._compute(piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
-        progress, waited = Progress(f"a pass over {self.n:,} items"), 0.0
+        tell = Progress(f"a pass over {self.n:,} items")
         for number, task in enumerate(tasks, 1):
             if task is None:
                 yield None
                 continue
-            asked = time.monotonic()
-            (result, found), ready = next(results)
-            waited += time.monotonic() - asked
+            result, found = next(results)
             hashes.append(found)
             yield result
-            if progress.is_due():  # what the caller does with a result takes time, too
-                used = time.monotonic() - progress.began - waited
-                total = waited / (number + ready()) + used / number
-                progress((waited + used) / (len(tasks) * total))
+            tell(number / len(tasks))
         if full:
             self._compare(hashes)
 
@@ -124,8 +118,7 @@ class Blocks(Features):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         """Yield piece(raw rows, *task) of each block whose task is not None, in order.
 
-        Beside each, a function that counts the later blocks that are computed already. Each core
-        works on a block that it reads by itself, if these fit in half of the memory.
+        Each core works on a block that it reads by itself, if these fit in half of the memory.
         """
 
         def work(block: int) -> Any:
@@ -138,9 +131,6 @@ class Blocks(Features):
         threads = min(thread_count(-1), max(1, memory_limit() // (2 * needed))) if here else 1
         pending: deque[Future[Any]] = deque()
 
-        def ready() -> int:
-            return sum(future.done() for future in pending)
-
         with (
             one_blas_thread if threads > 1 else nullcontext(),
             ThreadPoolExecutor(threads) as pool,
@@ -148,9 +138,9 @@ class Blocks(Features):
             for block in wanted:
                 pending.append(pool.submit(work, block))
                 if len(pending) > threads:
-                    yield pending.popleft().result(), ready
+                    yield pending.popleft().result()
             while pending:
-                yield pending.popleft().result(), ready
+                yield pending.popleft().result()
 
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
         found = fingerprint_rows((self.reader.n, self.reader.d), hashes)
@@ -173,10 +163,7 @@ class Blocks(Features):
             for (a, b), start in zip(pairwise(cuts.tolist()), self.bounds[:-1], strict=True)
         ]
         found = [part for part in self.map_blocks(getitem, "take", arguments) if part is not None]
-        return self._stack(found)[np.argsort(order)]
-
-    def _stack(self, parts: list[Matrix]) -> Matrix:
-        return stack(parts) if parts else np.empty((0, self.d))
+        return stack(found or [np.empty((0, self.d))])[np.argsort(order)]
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is not None:
@@ -192,10 +179,8 @@ class Blocks(Features):
         """Return FᵀF; of sparse rows from one total, and not one per block."""
         if not self.sparse_rows:
             return np.asarray(reduce(iadd, self._each(gram, "gram")))
-        total = SparseGram(self.d)
-        for part in self.map_blocks(itself, "gram"):
-            total.add(part)
-        return total.matrix()
+        total = np.zeros((self.d, self.d))
+        return mirrored(reduce(add_sparse_gram, self.map_blocks(itself, "gram"), total))
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
         if self._grams is None:
@@ -214,7 +199,7 @@ class Blocks(Features):
             parts.append(block)
             if self.sparse_rows:  # an entry is a number and a column
                 reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
-        return InMemory(self._stack(parts), self.fingerprint())
+        return InMemory(stack(parts), self.fingerprint())
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -237,15 +222,7 @@ def process_block(
     name = f"{name}: the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
-    if is_sparse(raw) and not sparse_rows:
-        raise TypeError(
-            f"{name} is sparse and the Dask array is not declared so; make it with "
-            f"meta=scipy.sparse.csr_array((0, 0))"
-        )
-    try:
-        block = as_matrix(raw, name, allow_tiny=True)
-    except ValueError as error:
-        raise ValueError(f"{error} (rows count from the block's first, {start})") from None
+    block = as_matrix(raw, name, allow_tiny=True)
     if sparse_rows:
         from scipy import sparse
 

@@ -124,10 +124,6 @@ class Features(ABC):
         """Return n, or at most `limit` where reading all rows takes a pass."""
         return min(self.n, limit)
 
-    def has_counts(self) -> bool:
-        """Return whether rows are sparse and nowhere negative, as counts of words."""
-        return self.sparse_rows and all(self.map_blocks(products.is_nonnegative, "counts"))
-
     def map_blocks(self, work: Callable[..., Any], name: str) -> Iterator[Any]:
         """Yield work(rows) of each block in order; `name` is shown where tasks are."""
         return map(work, self.blocks())

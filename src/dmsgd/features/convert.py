@@ -1,8 +1,8 @@
 """What users pass as features becomes `Features` here: arrays, tables, tensors, paths, Dask.
 
 Data that fit in memory (`fits_in_memory`) are read whole, others in blocks: arrays, memory maps,
-Zarr arrays, and files. Dask arrays, frames and lists of delayed sparse matrices stay where they
-are, and so do CUDA tensors. No framework is imported: their objects are known by name.
+Zarr arrays, and files. Dask arrays and frames stay where they are, and so do CUDA tensors. No
+framework is imported: their objects are known by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dmsgd.features.contract import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, find_file
-from dmsgd.files.tables import open_text_table, read_column
+from dmsgd.files.tables import read_column
+from dmsgd.files.text_tables import CsvTable, JsonTable
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.messages import few
@@ -59,12 +60,9 @@ def as_features(
             raise
     value = _as_frame(value)
     module = type(value).__module__.partition(".")[0]
-    parts = value if isinstance(value, list | tuple) else ()
     if module == "zarr":
         return _read_or_block(ZarrReader(value), "the Zarr array", allow_tiny)
-    if module in ("dask", "dask_expr") or any(
-        type(part).__module__ == "dask.delayed" for part in parts
-    ):
+    if module in ("dask", "dask_expr"):
         from dmsgd.features.dask import dask_features
 
         return dask_features(value)
@@ -112,7 +110,8 @@ def open_features(
     if suffix == ".parquet":
         found = ParquetReader(file, drop, named)
     elif suffix in TABLES:
-        found = open_text_table(file).numbers(drop, named)
+        table = JsonTable(file) if suffix == ".jsonl" else CsvTable(file)
+        found = table.numbers(drop, named)
     elif suffix == ".zarr":
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))

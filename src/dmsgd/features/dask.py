@@ -1,20 +1,17 @@
 """Features on a Dask cluster, and the connection to it.
 
 Passes run where the blocks are, in tasks dmsgd-gram, dmsgd-norms, dmsgd-answer, ...; without a
-client in this process. Dask waits for ever for a port that accepts and never answers, for a
-scheduler that hangs, and for workers that never come: here every call has a timeout.
+client in this process. Dask would wait for ever for a port that accepts and never answers: here a
+scheduler must answer in time. For workers it waits, as clusters may start them when there is work.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from copy import deepcopy
 from functools import partial, reduce
 from itertools import count, pairwise
 from typing import Any, final
@@ -25,20 +22,14 @@ from scipy import sparse
 
 from dmsgd.errors import ClusterError
 from dmsgd.features.blocks import Blocks, itself
-from dmsgd.features.products import SparseGram
+from dmsgd.features.products import add_sparse_gram, mirrored
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
 from dmsgd.inputs.messages import require
 from dmsgd.runtime.threads import in_background, thread_count
 
-#: Before Python 3.11 these are different.
-TIMEOUTS = (TimeoutError, asyncio.TimeoutError, FutureTimeout)
 #: Seconds in which a scheduler must answer.
 CONNECT_SECONDS = 10.0
-#: Seconds between two checks that the scheduler answers, while a result is awaited.
-CHECK_SECONDS = 5.0
-#: Seconds that a cluster may be without any worker.
-WORKERLESS_SECONDS = 60.0
 #: Tasks under way: enough for many workers, and no more results than fit into memory.
 TASKS_AHEAD = 512
 
@@ -56,11 +47,9 @@ class DaskReader(Reader):
 
     def bounds(self, width: int) -> IntArray:
         """Return the edges of the parts, and equal parts of those that maps make too large."""
-        if width not in (0, self.d):
-            even = even_bounds(self.n, width)
-            if np.diff(self.edges).max() > 4 * even[1]:
-                return np.unique(np.append(self.edges, even))
-        return np.unique(self.edges)
+        even = even_bounds(self.n, width or self.d)
+        too_large = width not in (0, self.d) and np.diff(self.edges).max() > 4 * even[1]
+        return np.unique(np.append(self.edges, even) if too_large else self.edges)
 
     def read(self, start: int, stop: int) -> Any:
         """Return these rows, which lie in one part, delayed."""
@@ -101,11 +90,10 @@ class DaskBlocks(Blocks):
         add: Any = partial(named(_add_rows, "add"), self.d)
         lanes = np.array_split(np.arange(len(parts)), threads)
         totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
-        total = reduce(named(SparseGram.plus, "add"), totals)
-        results = results_of([*(part[1] for part in parts), total])
-        *hashes, found = (result for result, _ in results)
+        total = reduce(named(np.add, "add"), totals)
+        *hashes, found = results_of([*(part[1] for part in parts), total])
         self._compare(hashes)
-        return np.asarray(found.matrix())
+        return mirrored(found)
 
 
 def shared_file(reader: Reader) -> DaskBlocks:
@@ -119,22 +107,7 @@ def shared_file(reader: Reader) -> DaskBlocks:
 
 
 def dask_features(value: Any) -> DaskBlocks:
-    """Return the features in a Dask array or frame, or in delayed sparse matrices."""
-    if (client := current_client()) is not None:
-        wait_for_worker(client)  # Dask itself would wait for ever
-    parts = list(value) if isinstance(value, list | tuple) else [value]
-    if all(type(part).__module__ == "dask.delayed" for part in parts):
-        shape = named(_shape, "shape")  # a pass of its own: the number of rows must be known first
-        shapes = [found for found, _ in results_of([shape(part) for part in parts])]
-        widths = sorted({d for _, d in shapes})
-        if len(widths) > 1:
-            raise ValueError(
-                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
-                f"one matrix and need the same columns"
-            )
-        return DaskBlocks(DaskReader(parts, [n for n, _ in shapes], widths[0], True))
-    if isinstance(value, list | tuple):
-        raise TypeError("X is a list in which some are delayed and some are not; delay them all")
+    """Return the features in a Dask array or frame."""
     array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
     check_shape(array.shape, "the Dask array")
     if np.isnan(array.shape).any():
@@ -149,19 +122,9 @@ def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
     return piece(*arguments)
 
 
-def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
+def _add_rows(width: int, total: FloatArray | None, found: Any) -> FloatArray:
     """Return a total with more rows; a copy, because Dask may run a task twice."""
-    return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
-
-
-def _shape(part: Any) -> tuple[int, int]:
-    """Return the size of a delayed matrix, or raise if it is none."""
-    shape: Any = getattr(part, "shape", ())
-    if len(shape) != 2:
-        raise TypeError(
-            f"a delayed part of X is a {type(part).__name__}, and must be an (n, d) sparse matrix"
-        )
-    return int(shape[0]), int(shape[1])
+    return add_sparse_gram(np.zeros((width, width)) if total is None else total.copy(), found[0])
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -177,33 +140,22 @@ def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return lambda *given: delayed(*given, dask_key_name=next(keys))
 
 
-def results_of(tasks: list[Any]) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """Yield the results in order, freeing each on the cluster once it is here.
-
-    Beside each, a function that counts the later tasks that are computed already.
-    """
+def results_of(tasks: list[Any]) -> Iterator[Any]:
+    """Yield the results in order, freeing each on the cluster once it is here."""
     import dask
 
     client = current_client()
     if client is None:
-        chosen = dask.config.get("scheduler", None)  # of a client that is gone, perhaps
-        here = "threads" if chosen in ("distributed", "dask.distributed") else None
         step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
         for first in range(0, len(tasks), step):
-            results = deque(dask.compute(*tasks[first : first + step], scheduler=here))
-            while results:
-                yield results.popleft(), results.__len__
+            yield from dask.compute(*tasks[first : first + step], scheduler="threads")
         return
     with warnings.catch_warnings(), cluster_errors(client):
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
         futures = deque(client.compute(tasks))
-
-    def ready() -> int:
-        return sum(future.done() for future in futures)
-
     try:
         while futures:
-            yield wait_for(futures.popleft(), client), ready
+            yield wait_for(futures.popleft(), client)
     finally:
         for future in futures:
             future.release()  # unlike cancel it does not wait for a lost scheduler
@@ -238,36 +190,28 @@ def connected(address: str) -> Iterator[Any]:
         return
     for name in ("distributed", "distributed.client", "distributed.comm.tcp"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    client = _connect(address)
-    try:
-        with client.as_current():
-            yield client
-    finally:
-        with suppress(Exception):
-            client.close(CONNECT_SECONDS)
-
-
-def _connect(address: str) -> Any:
-    from distributed import Client
 
     class OwnClient(Client):  # type: ignore[misc]
         def __del__(self) -> None:
-            """Do nothing: `connected` closes it, and one that never connected would wait here."""
+            """Do nothing: it is closed below, and one that never connected would wait here."""
 
     def connect() -> Any:
         # Not Dask's default client before it is connected: a failed one would stay that.
         return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
     try:
-        return in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
-    except TIMEOUTS:
-        why = f"no answer in {CONNECT_SECONDS:g} seconds"
-    except Exception as error:  # of any other protocol that answers there
-        why = type(error).__name__
-    raise ClusterError(
-        f"there is no Dask scheduler at {address} ({why}); give the address that `dask scheduler` "
-        f"prints, or use --cluster local"
-    )
+        client = in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
+    except Exception as error:  # of any protocol that answers there, or none in time
+        raise ClusterError(
+            f"there is no Dask scheduler at {address} ({type(error).__name__}); give the address "
+            f"that `dask scheduler` prints, or use --cluster local"
+        ) from None
+    try:
+        with client.as_current():
+            yield client
+    finally:
+        with suppress(Exception):
+            client.close(CONNECT_SECONDS)
 
 
 def check_client(client: Any) -> None:
@@ -312,36 +256,11 @@ def cluster_errors(client: Any) -> Iterator[None]:
 
 
 def wait_for(future: Any, client: Any) -> Any:
-    """Return the result of a future; raise ClusterError if the cluster is lost meanwhile."""
-    from distributed import TimeoutError as DaskTimeout
-
+    """Return the result of a future, freed on the cluster; raise ClusterError if that is lost."""
     with cluster_errors(client):
-        while True:
-            try:
-                found = future.result(timeout=CHECK_SECONDS)
-                future.release()
-                return found
-            except DaskTimeout:
-                if future.status == "error":
-                    raise  # the task's own
-            wait_for_worker(client)
-
-
-def wait_for_worker(client: Any) -> None:
-    """Return once the cluster has a worker; raise if none comes, or the scheduler is lost."""
-    address = _address(client)
-    try:
-        workers = in_background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
-    except TIMEOUTS:
-        raise _lost(address, f"no answer in {CONNECT_SECONDS:g} seconds") from None
-    try:
-        if not workers:
-            client.wait_for_workers(1, timeout=WORKERLESS_SECONDS)
-    except TIMEOUTS:
-        raise ClusterError(
-            f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
-            f"seconds; start some (`dask worker {address}`) and call again"
-        ) from None
+        found = future.result()
+        future.release()
+        return found
 
 
 def map_on_workers(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import iadd
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ PRODUCT = 2**21
 AT_A_TIME = 2.0**33
 #: Distances that are computed at a time.
 DISTANCES = 2**20
-#: Products of entries that `SparseGram` adds in one go, a second or two, so that Ctrl-C works;
+#: Products of entries that `add_sparse_gram` adds in one go, a second or two, so that Ctrl-C works;
 #: rows, if these are fewer; columns that are transposed in one go.
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Numbers that are converted at a time.
@@ -40,6 +40,8 @@ FEW = 2**15
 SMALL = 2**16
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
+#: Entries by which the cores' shares are found.
+COUNTED = 2**20
 
 
 def is_small(n: int, N: int) -> bool:
@@ -84,9 +86,9 @@ def by_rows(
 
 def gram(X: Matrix) -> FloatArray:
     """Return XᵀX of an array or a CSR array."""
-    if is_sparse(X):
-        return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
     n, d = X.shape
+    if is_sparse(X):
+        return mirrored(add_sparse_gram(np.zeros((d, d)), X.tocsr()))
     step, tell = max(1, int(AT_A_TIME / d**2)), Progress(f"the Gram matrix of {n:,} items x {d:,}")
     total = X[:step].T @ X[:step]
     for start in range(step, n, step):
@@ -145,11 +147,6 @@ def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatA
     for tile in tiles(B.shape[1]):
         masses[tile] = rows.tile_sums(B[:, tile].T, weights[tile], weighted)[:, -1]
     return masses, weighted
-
-
-def is_nonnegative(X: Matrix) -> bool:
-    """Return whether no entry of a CSR array is negative."""
-    return bool(X.data.min(initial=0.0) >= 0)
 
 
 def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
@@ -228,59 +225,43 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
     return np.exp(L, out=L) if isinstance(L, np.ndarray) else L.exp_()
 
 
-@final
-class SparseGram:
-    """XᵀX of the CSR arrays X that are added, (d, d): one total, whatever is added.
+def add_sparse_gram(total: FloatArray, X: Matrix) -> FloatArray:
+    """Add XᵀX of a CSR array on and above the diagonal of `total`, and return that.
 
-    The bits depend neither on how rows are cut into parts nor on the cores.
+    One entry times another at a time, whose bits depend neither on how rows are cut into parts nor
+    on the cores, which share the rows of the result.
     """
+    from dmsgd.compiled.computed_rows import add_gram
 
-    def __init__(self, d: int) -> None:
-        self._total = np.zeros((d, d))  # what is below the diagonal does not count
-
-    def add(self, X: Matrix) -> SparseGram:
-        """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
-        from dmsgd.compiled.computed_rows import add_gram
-
-        X = canonical(X)
-        (n, d), entries, counts = X.shape, SparseRows.of(X), np.diff(X.indptr)
-        if n == 0:
-            return self
-        alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
-        cores = 1 if alone else thread_count(-1)
-        work = counts.astype(float) ** 2
-        pieces = _equal_parts(work, max(-(-n // PIECE), int(work.sum() / WORK) + 1))
-        shares = [(0, d)]
-        if cores > 1:  # by the products of the first rows
-            few = min(n, PIECE // 4)
-            ends = np.repeat(X.indptr[1 : few + 1], counts[:few])
-            rest = ends - np.arange(ends.size)
-            shares = _equal_parts(np.bincount(X.indices[: ends.size], rest, minlength=d), cores)
-        tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
-        for rows in pieces:
-
-            def add(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
-                add_gram(*entries, *rows, *share, d, self._total)
-
-            parallel_map(add, shares, cores)
-            tell(rows[1] / n)
-        return self
-
-    def plus(self, other: SparseGram) -> SparseGram:
-        """Return the Gram matrix of what both were given."""
-        both = SparseGram(0)
-        both._total = self._total + other._total
-        return both
-
-    def matrix(self) -> FloatArray:
-        """Return XᵀX of all; nothing can be added after it."""
-        total = self._total
-        for first in range(0, len(total), SQUARE):  # in parts that stay in the cache
-            last = first + SQUARE
-            square = np.triu(total[first:last, first:last])
-            total[first:last, first:last] = square + np.triu(square, 1).T
-            total[last:, first:last] = total[first:last, last:].T
+    X = canonical(X)
+    (n, d), entries = X.shape, SparseRows.of(X)
+    if n == 0:
         return total
+    alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
+    cores = 1 if alone else thread_count(-1)
+    work = np.diff(X.indptr).astype(float) ** 2
+    pieces = _equal_parts(work, max(-(-n // PIECE), int(work.sum() / WORK) + 1))
+    used = np.bincount(X.indices[:COUNTED], minlength=d)  # a column meets those behind it
+    shares = _equal_parts(used * used[::-1].cumsum()[::-1], cores)
+    tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
+    for rows in pieces:
+
+        def add(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
+            add_gram(*entries, *rows, *share, d, total)
+
+        parallel_map(add, shares, cores)
+        tell(rows[1] / n)
+    return total
+
+
+def mirrored(total: FloatArray) -> FloatArray:
+    """Write what is above the diagonal below it, too, and return the matrix."""
+    for first in range(0, len(total), SQUARE):  # in parts that stay in the cache
+        last = first + SQUARE
+        square = np.triu(total[first:last, first:last])
+        total[first:last, first:last] = square + np.triu(square, 1).T
+        total[last:, first:last] = total[first:last, last:].T
+    return total
 
 
 def _equal_parts(work: Any, parts: int) -> list[tuple[int, int]]:

@@ -84,16 +84,14 @@ def even_bounds(n: int, width: int) -> IntArray:
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 
-def bounds_along(edges: IntArray, width: int) -> IntArray:
-    """Return bounds of blocks that begin at these edges, and between those that are far apart."""
-    even = even_bounds(int(edges[-1]), width)
-    if np.diff(edges).max() > even[1]:
+def bounds_along(edges: IntArray, width: int, costs: npt.NDArray[Any] | None = None) -> IntArray:
+    """Return bounds of blocks that begin at these edges, and between those that are far apart.
+
+    costs: the bytes before each edge; by default those of rows of `width` numbers.
+    """
+    if width and np.diff(edges).max() > (even := even_bounds(int(edges[-1]), width))[1]:
         return np.unique(np.append(edges, even))
-    return _grouped(edges, 8 * width * edges)
-
-
-def _grouped(edges: IntArray, costs: npt.NDArray[Any]) -> IntArray:
-    """Return those of the edges at which blocks begin and end, by the bytes before each edge."""
+    costs = 8 * width * edges if costs is None else costs
     chosen, at, most = [0], 0, block_bytes()
     while at < edges.size - 1:
         at = max(at + 1, int(np.searchsorted(costs, costs[at] + most, side="right")) - 1)
@@ -205,15 +203,9 @@ class SparseReader(Reader):
         return ENTRY * sum(self.entries) + 8 * self.n
 
     def bounds(self, width: int) -> IntArray:
-        edges, costs = [np.zeros(1)], [np.zeros(1)]
-        rows_of = np.diff(self.edges).tolist()
-        for first, rows, entries in zip(self.edges[:-1], rows_of, self.entries, strict=True):
-            # To read a part of a file, all of it is read: only rows that become dense are cut.
-            parts = 1 + 8 * width * rows // (2 * block_bytes())
-            cost = ENTRY * entries + (ROW + 8 * width) * rows
-            edges.append(first + np.linspace(0, rows, parts + 1)[1:].astype(np.int64))
-            costs.append(costs[-1][-1] + np.linspace(0, cost, parts + 1)[1:])
-        return _grouped(np.concatenate(edges).astype(np.int64), np.concatenate(costs))
+        # To read a part of a file, all of it is read: only rows that become dense are cut.
+        costs = ENTRY * np.cumsum([0, *self.entries]) + (ROW + 8 * width) * self.edges
+        return bounds_along(self.edges, width, costs)
 
     def read(self, start: int, stop: int) -> Any:
         from scipy import sparse
@@ -234,13 +226,7 @@ class SparseReader(Reader):
 
 def _sparse_files(path: Path) -> list[Path]:
     """Return the file, or the .npz files of a folder in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(
-        each
-        for each in path.iterdir()
-        if each.suffix.lower() == ".npz" and not each.name.startswith(".") and each.is_file()
-    )
+    found = sorted(path.glob("[!.]*.npz")) if path.is_dir() else [path]
     if not found:
         raise ValueError(
             f"{path} is a folder without .npz files; a folder of features holds files of "

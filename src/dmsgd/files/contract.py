@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from dmsgd.inputs.messages import few
 
 #: What columns hold; of other columns the name of the type is used.
 LISTS, NUMBERS, TEXT = "lists of numbers", "numbers", "text"
-#: Columns of features that a message names one by one.
-SUGGESTED = 5
 #: A column: its name, and one entry per row, in a list or an array of NumPy or Arrow.
 Column = tuple[str, Any]
 
@@ -32,11 +30,8 @@ class Table(ABC):
         """Return what each column holds that may be a feature and is not in `drop`."""
 
     @abstractmethod
-    def column(self, name: str | None, n: int | None) -> list[str] | npt.NDArray[Any]:
-        """Return the entries of the column `name`, or of the only one: text, or an array.
-
-        n: how many there should be; tells a header from an entry where a CSV file has one column.
-        """
+    def column(self, name: str | None) -> list[str] | npt.NDArray[Any]:
+        """Return the entries of the column `name`, or of the only one: text, or an array."""
 
     @abstractmethod
     def rows(
@@ -82,33 +77,24 @@ class Table(ABC):
         """
         kinds = self.kinds(drop)
         lists = {name: kind for name, kind in kinds.items() if kind == LISTS}
+        numbers = [name for name, kind in kinds.items() if kind == NUMBERS]
         if lists and not named:
-            numbers = [name for name, kind in kinds.items() if kind == NUMBERS]
             if numbers and warn:
-                every = [*lists, *numbers]
                 warn_kernel(
                     f"{self.file}: the features are the lists of numbers in {few(list(lists))}; "
                     f"numbers beside them are left out: {few(numbers)}",
-                    **({"columns": ",".join(every)} if len(every) <= SUGGESTED else {}),
+                    **({"columns": ",".join([*lists, *numbers])} if len(kinds) <= 5 else {}),
                 )
             return lists
-        wrong = {name: kind for name, kind in kinds.items() if kind not in (LISTS, NUMBERS)}
-        if wrong:
-            raise self._not_numeric(wrong, [name for name in kinds if name not in wrong])
+        if wrong := [name for name in kinds if name not in lists and name not in numbers]:
+            one = len(wrong) == 1
+            several = sorted({kinds[name].partition(",")[0] for name in wrong})
+            held = kinds[wrong[0]] if one else few(several)
+            raise InputError(
+                f"{self.file}: column{'s' * (not one)} {few(list(map(repr, wrong)))} "
+                f"hold{'s' * one} {held}: encode as numbers, or leave out",
+                **({"labels": wrong[0]} if one else {}),
+                **({"texts": wrong[0]} if one and held.startswith(TEXT) else {}),
+                drop=",".join(wrong),
+            )
         return kinds
-
-    def _not_numeric(self, wrong: Mapping[str, str], features: list[str]) -> InputError:
-        """Return the error about the columns `wrong`, with what they hold."""
-        fixes = {"columns": ",".join(features)} if 0 < len(features) <= SUGGESTED else {}
-        several = len(wrong) > 1
-        if not several:
-            (name,) = wrong
-            fixes |= {"labels": name} | ({"texts": name} if wrong[name].startswith(TEXT) else {})
-        held = [kind.partition(",")[0] if several else kind for kind in wrong.values()]
-        return InputError(
-            f"{self.file}: column{'s' * several} {few([repr(name) for name in wrong])} "
-            f"hold{'s' * (not several)} {few(list(dict.fromkeys(held)))}: encode as numbers, or "
-            f"leave out",
-            **fixes,
-            drop=",".join(wrong),
-        )

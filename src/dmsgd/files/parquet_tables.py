@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.errors import InputError, warn_kernel
+from dmsgd.errors import InputError
 from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.messages import counted, require
+from dmsgd.inputs.messages import few, require
 from dmsgd.runtime.memory import reserve
 
 
@@ -38,21 +38,14 @@ class ParquetTable(Table):
         """Return what columns hold, by their type; those of a pandas index are left out."""
         kept = self.kept(drop)
         with readable(self.file, "Parquet"):
-            fields, index = list(self.schema), self._index()
-            kinds = {fields[j].name: _kind(fields[j].type) for j in kept}
-        kinds = {
-            name: kind
-            for name, kind in kinds.items()
-            if name not in index and "__index_level_" not in name
-        }
+            metadata = self.schema.pandas_metadata or {}
+            index = [each for each in metadata.get("index_columns", ()) if isinstance(each, str)]
+            fields = [self.schema.field(j) for j in kept]
+            kinds = {each.name: _kind(each.type) for each in fields if each.name not in index}
+        kinds = {name: kind for name, kind in kinds.items() if "__index_level_" not in name}
         if not kinds:
             raise ValueError(f"{self.file} has no column of features")
         return kinds
-
-    def _index(self) -> list[str]:
-        """Return the columns that were the index of the pandas frame that was written."""
-        metadata = self.schema.pandas_metadata or {}
-        return [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
 
     def widths(self, drop: Collection[str], named: bool) -> dict[str, int]:
         """Return how many features each column of them has: 1, or the length of its first list."""
@@ -60,12 +53,6 @@ class ParquetTable(Table):
         for name in kinds:
             if self.names.count(name) > 1:
                 raise ValueError(f"{self.file} has two columns {name!r}; name them apart")
-        for name in self._index():
-            if name not in drop and "__index_level_" not in name:
-                warn_kernel(
-                    f"{self.file}: column {name!r} is the index of the pandas frame it was written "
-                    f"from and left out; write frame.reset_index() if it is a feature"
-                )
         return {name: self._width(name) if kinds[name] == LISTS else 1 for name in kinds}
 
     def _width(self, name: str) -> int:
@@ -87,7 +74,13 @@ class ParquetTable(Table):
             for name, width in widths.items():
                 column = table[name]
                 if _is_list(column.type):
-                    self._check_lists(name, column, width)
+                    lengths = compute.unique(compute.list_value_length(column)).to_pylist()
+                    if lengths not in ([], [width]):
+                        raise InputError(
+                            f"{self.file}: column {name!r} holds lists of different lengths, or "
+                            f"none ({few(lengths)})",
+                            drop=name,
+                        )
                     column = compute.list_flatten(column)
                 if types.is_decimal(column.type):
                     column = column.cast("string")  # Arrow's cast is not always the nearest
@@ -96,21 +89,7 @@ class ParquetTable(Table):
                 first += width
         return out
 
-    def _check_lists(self, name: str, column: Any, width: int) -> None:
-        """Raise unless all lists of a column have `width` entries."""
-        from pyarrow import compute
-
-        if column.null_count:
-            missing = f"column {name!r} is missing in {counted(column.null_count, 'row')}"
-            raise InputError(f"{self.file}: {missing}; fill or drop them")
-        lengths = compute.unique(compute.list_value_length(column)).to_pylist()
-        if lengths not in ([], [width]):
-            span = f"{min(lengths)} to {max(lengths)}"
-            raise InputError(
-                f"{self.file}: column {name!r} holds lists of different lengths ({span})", drop=name
-            )
-
-    def column(self, name: str | None, n: int | None) -> npt.NDArray[Any]:
+    def column(self, name: str | None) -> npt.NDArray[Any]:
         """Return the entries; text as Python objects."""
         from pyarrow import types
 
@@ -126,23 +105,13 @@ class ParquetTable(Table):
     def rows(
         self, items: IntArray, leave_out: Collection[str], verbatim: bool
     ) -> tuple[list[Column], int]:
-        """Return columns of Arrow, read in batches."""
-        import pyarrow as pa
+        """Return columns of Arrow."""
+        from pyarrow.dataset import dataset
 
-        names = [name for name in dict.fromkeys(self.names) if name not in leave_out]
-        if not names:
-            return [], sum(self.sizes)
-        order = np.argsort(items, kind="stable")
-        ordered, first = items[order], 0
-        parts = [self.schema.empty_table().select(names)]
+        names = [name for name in self.names if name not in leave_out]
         with readable(self.file, "Parquet"):
-            for batch in self.source.iter_batches(columns=names):
-                begin, end = np.searchsorted(ordered, (first, first + len(batch)))
-                inside = pa.array(ordered[begin:end] - first)
-                parts.append(pa.Table.from_batches([batch]).take(inside))
-                first += len(batch)
-            table = pa.concat_tables(parts).take(pa.array(np.argsort(order)))
-        return list(zip(table.column_names, table.columns, strict=True)), first
+            table = dataset(self.file, format="parquet").take(items, columns=names)
+        return list(zip(names, table.columns, strict=True)), sum(self.sizes)
 
 
 def _kind(kind: Any) -> str:

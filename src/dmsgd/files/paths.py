@@ -25,17 +25,13 @@ SHOWN = 80
 
 def check_path(path: str | Path) -> None:
     """Raise if no file can have this path: it is too long, or has a null character."""
-    why = ""
     try:
         os.lstat(path)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            why = f"it is too long ({len(os.fsencode(path)):,} bytes)"
-        # Other errors, such as a missing file, do not make the path impossible.
-    except ValueError as error:
-        why = str(error)
-    if why:
-        raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
+            why = getattr(error, "strerror", error)
+            shown = visible(path, SHOWN)
+            raise ValueError(f"no file can have the path {shown}: {why}; use another") from None
 
 
 def split_path(path: str | Path) -> tuple[Path, str | None]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.inputs.messages import counted, few
+from dmsgd.inputs.messages import counted, few, kind_of
 from dmsgd.inputs.scalars import as_fraction
 from dmsgd.runtime.memory import reserve
 
@@ -40,22 +40,23 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     if type(value) is not np.ndarray and _is_masked(value):
         count = int(np.ma.getmaskarray(value).sum())
         raise ValueError(f"{name} is masked at {counted(count, 'entry')}; fill or drop them")
-    is_instance = not isinstance(value, type)
+    if isinstance(value, type):
+        raise TypeError(f"{name} is {kind_of(value)}; pass an array")
     if hasattr(value, "__getitem__") and not any(hasattr(value, each) for each in READABLE):
         raise TypeError(
             f"{name} is a {type(value).__name__}, which is not an array; pass an array, or as "
             f"labels of a data set dmsgd.torch.labels(dataset)"
         )
     try:
-        if is_instance and hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
+        if hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
             tensor = value.detach().cpu().resolve_neg()
             short = tensor.is_floating_point() and tensor.element_size() < 4
             return np.asarray((tensor.float() if short else tensor).numpy())  # no bfloat16 in NumPy
         module = type(value).__module__.partition(".")[0]
-        if is_instance and module == "datasets" and hasattr(value, "column_name") and len(value):
+        if module == "datasets" and hasattr(value, "column_name") and len(value):
             starts = range(0, len(value), ROWS_READ)  # np.asarray reads one row at a time
             return np.concatenate([to_numpy(value[i : i + ROWS_READ], name) for i in starts])
-        if is_instance and hasattr(value, "to_numpy") and module != "pyarrow":  # pandas, polars
+        if hasattr(value, "to_numpy") and module != "pyarrow":  # pandas, polars
             value = value.to_numpy()
         return np.asarray(value)
     except Exception as error:  # of any framework: its message names what it does not support
@@ -160,9 +161,8 @@ def _as_csr(value: Any, name: str) -> Matrix:
             value = (sparse.csc_array if value.format == "csc" else sparse.bsr_array)(value)
             value.check_format(full_check=True)
         elif value.format == "coo":
-            for indices, size in zip((value.row, value.col), value.shape, strict=True):
-                if indices.size and (indices.min() < 0 or indices.max() >= size):
-                    raise ValueError(f"an index lies outside of 0..{size - 1}")
+            places = value.row, value.col
+            value = sparse.coo_array((value.data, places), shape=value.shape)  # checks them
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = sparse.csr_array(value, dtype=np.float64)
         matrix.check_format(full_check=True)

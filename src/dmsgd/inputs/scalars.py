@@ -95,14 +95,7 @@ def _as_real(value: Any, name: str) -> float:
 
 
 #: What `seed` may be, everywhere in the package.
-Seed = (
-    int
-    | np.random.SeedSequence
-    | np.random.Generator
-    | np.random.BitGenerator
-    | np.random.RandomState
-    | None
-)
+Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
 
 def seed_key(seed: Seed) -> int:
@@ -115,8 +108,6 @@ def seed_key(seed: Seed) -> int:
         return _int_key(seed)
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(0, 2**64, dtype=np.uint64))
-    if isinstance(seed, np.random.BitGenerator):
-        return int(seed.random_raw())
     if isinstance(seed, np.random.RandomState):
         high, low = seed.randint(0, 2**32, size=2, dtype=np.uint32)
         return int(high) << 32 | int(low)

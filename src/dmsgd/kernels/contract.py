@@ -120,9 +120,9 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
     and below 1e-28 in one given by features. It takes O(n d min(n, d)) for linear kernels, and
     O(n³) with n² memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F
-    (d < n), "primal" by an n x n matrix, "diagonal" for sparse features with one entry per row, as
-    labels, or "pivoted Cholesky" for entries of low numerical rank: O(n r²), from a factor that
-    equals them up to rounding. See also `nystrom` and `pivoted_cholesky` for larger kernels.
+    (d < n), "primal" by an n x n matrix, or "pivoted Cholesky" for entries of low numerical rank:
+    O(n r²), from a factor that equals them up to rounding. See also `nystrom` and
+    `pivoted_cholesky` for larger kernels.
 
     >>> from dmsgd.kernels import Linear
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values

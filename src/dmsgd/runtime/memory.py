@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from pathlib import Path
 
 from dmsgd.inputs.messages import format_bytes
 
-log = logging.getLogger("dmsgd")
-
 #: The environment variable that replaces the memory of the system, for example "8GB".
 SETTING = "DMSGD_MEMORY"
-#: Allocations from this size on are logged (level INFO).
-ANNOUNCED = 2**30
 #: Below this size only a limit that the user set counts: to ask the system takes longer.
 SMALL = 2**24
 #: Data of more bytes than this are read in blocks on every machine.
@@ -54,18 +49,15 @@ def fits_in_memory(size: float) -> bool:
 
 
 def reserve(count: int, what: str, advice: str) -> None:
-    """Raise MemoryError if `count` floats exceed the limit; log them if they are many."""
+    """Raise MemoryError if `count` floats exceed the limit."""
     size = 8 * count
     if size <= SMALL and SETTING not in os.environ:
         return
-    most = memory_limit()
-    if size > most:
+    if size > (most := memory_limit()):
         raise MemoryError(
             f"{what} needs {format_bytes(size)} and {format_bytes(most)} may be used; {advice} "
             f"({SETTING} sets another limit)"
         )
-    if size >= ANNOUNCED:
-        log.info("%s takes %s", what, format_bytes(size))
 
 
 def _setting() -> int | None:

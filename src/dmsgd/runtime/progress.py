@@ -37,11 +37,6 @@ EIGH = 6.0
 _LOGGED: ContextVar[list[float] | None] = ContextVar("logged", default=None)
 
 
-def is_short(products: float) -> bool:
-    """Return whether Ctrl-C may wait for the end of this many multiplications."""
-    return products / SPEED <= HEARD * LONG
-
-
 def announce(products: float, count: int, what: str, advice: str) -> None:
     """Log how long `what` takes, this many multiplications, and its `count` floats, if long."""
     if (seconds := products / SPEED) > LONG:
@@ -66,10 +61,6 @@ class Progress:
     def __init__(self, what: str) -> None:
         self.what, self.began = what, time.monotonic()
         self.logged = _LOGGED.get() or [self.began]
-
-    def is_due(self) -> bool:
-        """Return whether nothing was logged in the last half minute."""
-        return time.monotonic() - self.logged[0] >= EVERY
 
     def __call__(self, share: float) -> None:
         """Log the progress, unless something was logged less than half a minute ago."""
@@ -100,9 +91,8 @@ def run_interruptible(call: Callable[[], Result], products: float, what: str) ->
 
     products: multiplications.
     """
-    if is_short(products):
+    if (seconds := products / SPEED) <= HEARD * LONG:
         return call()
-    seconds = products / SPEED
     progress, work = Progress(what), in_background(call, daemon=True)
     while True:
         done, _ = wait([work], TICK)
