@@ -4,7 +4,7 @@ Among all distributions over sets of k items with the same inclusion probabiliti
 largest entropy, and it is the k-DPP of the diagonal kernel with entries w_i (Hájek 1964; Chen,
 Dempster, Liu 1994). Include every item independently with p_i = w_i / (1 + w_i), and let S be their
 number: the distribution is that of the items given S = k. Multiplying all w_i by a number changes
-nothing, so they are scaled such that Σ_i p_i is close to k, at which S = k is likely.
+nothing; Σ_i p_i should be close to k, so that S = k is likely.
 
 All closed forms are probabilities of S, and of S without one or two items. Those are sums over
 roots of unity,
@@ -50,15 +50,13 @@ class ConditionalPoisson:
     odds: w_i, shape (n,), with Σ w_i / (1 + w_i) close to k; 0 is never drawn, inf always.
     """
 
-    def __init__(self, weights: FloatArray, k: int) -> None:
-        self.k = k
-        scale = _scale(weights, k)
-        self.odds: FloatArray = weights if scale == 1 else weights * scale
+    def __init__(self, odds: FloatArray, k: int) -> None:
+        self.odds, self.k = odds, k
         variance, largest = 0.0, 0.0
         for _, p in _probabilities(self.odds):
             variance += float(np.sum(p * (1 - p)))
             largest = max(largest, float(p.max(where=p <= SMALL, initial=0.0)))
-        size = min(weights.size, int(np.sqrt(2 * TAIL * variance) + TAIL)) + 3 | 1
+        size = min(odds.size, int(np.sqrt(2 * TAIL * variance) + TAIL)) + 3 | 1
         angles = 2 * np.pi / size * np.arange(size // 2 + 1)  # the others are their conjugates
         angles = angles[variance * (1 - np.cos(angles)) <= TAIL]
         self._u: Complex = np.expm1(1j * angles)
@@ -234,18 +232,3 @@ def _slices(values: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, Fl
 
 def _probabilities(odds: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:
     return ((part, as_probability(w)) for part, w in _slices(odds, step))
-
-
-def _scale(weights: FloatArray, k: int) -> float:
-    """Return the factor of the weights that makes Σ p_i close to k."""
-    log_scale = 0.0
-    for _ in range(STEPS):
-        total = variance = 0.0
-        for _, part in _slices(weights):
-            p = as_probability(part * np.exp(log_scale))
-            total += float(p.sum())
-            variance += float(np.sum(p * (1 - p)))
-        if abs(total - k) <= 0.01 + 0.1 * np.sqrt(variance):
-            break
-        log_scale += float(np.clip((k - total) / variance, -3, 3))
-    return float(np.exp(log_scale))
