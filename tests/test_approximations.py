@@ -254,25 +254,6 @@ def test_6000_items_have_the_inclusion_probabilities_of_the_whole_matrix_to_one_
     assert off(design, exactly) < design.spectrum.batch_error(64) < 0.01
 
 
-def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
-    X = RNG.normal(size=(150, 3))
-    design = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    monkeypatch.setattr("dmsgd.designs.recipe.spectrum_for", lambda *given: pytest.fail(f"{given}"))
-    again = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    np.testing.assert_array_equal(again.sample(20, seed=0), design.sample(20, seed=0))
-
-
-@pytest.mark.parametrize(("columns", "scale"), [(3, 1.0), (1, 3.0), (30, 0.1)])
-def test_eigenvalues_alone_say_what_the_spectrum_says(columns, scale):
-    kernel = dmsgd.kernels.RBF(RNG.normal(size=(520, columns)), scale)
-    values, whole = kernel.eigenvalues(), dmsgd.kernels.exact(kernel)
-    k = min(6, whole.rank)
-    assert abs(values.rank - whole.rank) <= 0.1 * whole.rank
-    np.testing.assert_allclose(values.values[:k], whole.values[:k], rtol=1e-9)
-    assert values.inclusion_error(k) == pytest.approx(whole.inclusion_error(k), rel=2, abs=1e-12)
-    assert values.repulsion(k) == pytest.approx(whole.repulsion(k), rel=1e-6, abs=1e-9)
-
-
 def test_small_kernels_are_exact_from_a_file_too(tmp_path):
     X = RNG.normal(size=(60, 3))
     np.save(tmp_path / "x.npy", X)

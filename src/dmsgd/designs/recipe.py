@@ -27,7 +27,7 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.kernels.quality import Mixed, Quality
+from dmsgd.kernels.combined import Mixed, Quality
 from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import WARN_ABOVE
 
@@ -83,7 +83,7 @@ class Recipe:
             raise RankError(k, classes, found, rbf=False)
         options, kernel, known = self._choose(F, k)
         origin: Any = kernel
-        if self._needs_vectors(options, kernel):
+        if self.target is None or not is_exact(options, kernel):
             origin = known = spectrum_for(options, kernel, k) if known is None else known
         if known is not None and options.kernel == "rbf":
             known.require_rank(k)
@@ -95,10 +95,6 @@ class Recipe:
         if self.target is None and w < 1 and F.d > 1:
             _warn_dominating_column(options, F, origin.values)
         return design
-
-    def _needs_vectors(self, options: DesignOptions, kernel: Kernel) -> bool:
-        """Return whether eigenvectors are needed: an exact kernel with a target gets others."""
-        return self.target is None or not is_exact(options, kernel)
 
     def _choose(self, F: Features, k: int) -> Choice:
         """Return the kernel of these features.
@@ -139,11 +135,7 @@ class Recipe:
         for halvings in range(HALVINGS):
             name = f"suggested for {k}, halved {halvings} times"
             kernel = self._with_classes(options, RBF.fitted(rows, scale, name), F)
-            known: Eigenvalues
-            if self._needs_vectors(options, kernel):
-                known = spectrum_for(options, kernel, k)
-            else:
-                known = kernel.eigenvalues()
+            known = spectrum_for(options, kernel, k)
             enough = known.rank >= k and known.inclusion_error(k) <= WARN_ABOVE
             if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
                 break
