@@ -133,12 +133,9 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
         raise ValueError(
             f"b sums to {b.sum():.12g} and must sum to {k}; pass them as weights= to scale them"
         )
-    while True:  # scaling may bring more items to 1
-        b *= (k - np.count_nonzero(always)) / max(float(b.sum(where=~always)), 1e-300)
-        b[always] = 1.0
-        before, always = always, b >= ALWAYS
-        if np.count_nonzero(always) == np.count_nonzero(before):
-            return b
+    b[always] = 1.0
+    b[~always] = capped_shares(b[~always], left)
+    return b
 
 
 def _from_weights(weights: FloatArray, k: int) -> FloatArray:
@@ -147,7 +144,7 @@ def _from_weights(weights: FloatArray, k: int) -> FloatArray:
     if positive < k:
         items = counted(positive, "item")
         raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
-    return _from_inclusion(capped_shares(weights, k), k)
+    return capped_shares(weights, k)
 
 
 def capped_shares(weights: FloatArray, k: int) -> FloatArray:
@@ -156,8 +153,8 @@ def capped_shares(weights: FloatArray, k: int) -> FloatArray:
     while not full.all():
         others = weights[~full] / (weights.max(where=~full, initial=0.0) or 1.0)
         b[~full] = others * ((k - np.count_nonzero(full)) / (others.sum() or 1.0))
-        if b.max(where=~full, initial=0.0) <= 1:
+        if b.max(where=~full, initial=0.0) < ALWAYS:
             break
-        full = b >= 1
+        full = b >= ALWAYS
         b[full] = 1.0
     return b

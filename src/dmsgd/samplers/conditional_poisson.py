@@ -146,7 +146,7 @@ class ConditionalPoisson:
 
         A step of Newton's method on log w, with the covariance approximated by that of
         independent items given their number, diag(c) - c cᵀ / Σc. Its diagonal is b (1 - b) if
-        c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc (`_strength`).
+        c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc.
         """
         out, error = np.empty(self.odds.size), 0.0
         for part, p in _probabilities(self.odds):
@@ -169,7 +169,8 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
     """Return the design whose inclusion probabilities are b, which must sum to k. O(n) per step."""
     with np.errstate(divide="ignore"):
         weights = b / (1 - b)  # right if items were independent
-    strength, error, open_ = _strength(b), np.inf, (b > 0) & (b < 1)
+    strength = max(float(b @ (1 - b)), 4 * float((b * (1 - b)).max()), 1e-300)  # nearly Σc
+    open_, error = (b > 0) & (b < 1), np.inf
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     for number in range(STEPS):
         found = ConditionalPoisson(weights, k)
@@ -194,27 +195,11 @@ def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArr
     past:    (θ, gap) of each step, the last one last; a plain step goes from θ to θ + gap.
     weights: of the entries in the size of a gap.
     """
-    theta, gap = past[-1]
-    if len(past) == 1:
-        return theta + gap
-    moves = np.array([theta - earlier for earlier, _ in past][:-1])
-    changes = np.array([gap - earlier for _, earlier in past][:-1])
+    thetas, gaps = (np.array(each) for each in zip(*past, strict=True))
+    changes = gaps[-1] - gaps[:-1]
     weighted = changes * weights
-    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
-    return np.asarray(theta + gap - share @ (moves + changes))
-
-
-def _strength(b: FloatArray) -> float:
-    """Return C with C = Σ_i c_i(C), c_i as in `corrected`, about Σ b (1 - b), by iteration."""
-    most = max(4 * float((part * (1 - part)).max()) for _, part in _slices(b))
-    C = max(sum(float(part @ (1 - part)) for _, part in _slices(b)), most, 1e-300)
-    for _ in range(20):
-        roots = (np.sqrt(np.maximum(1 - 4 * x * (1 - x) / C, 0.0)) for _, x in _slices(b))
-        rest = sum(float(np.sum(1 - root)) / 2 for root in roots)
-        C = max(C * rest, most, 1e-300)
-        if abs(rest - 1) < 1e-3:
-            break
-    return C
+    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gaps[-1], rcond=1e-12)
+    return np.asarray(thetas[-1] + gaps[-1] - share @ (thetas[-1] - thetas[:-1] + changes))
 
 
 def as_probability(odds: FloatArray) -> FloatArray:
