@@ -182,7 +182,7 @@ CONSUMERS = {
     "kernel blocks": lambda F: dmsgd.kernels.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
     "kernel columns": lambda F: dmsgd.kernels.Linear(F).columns([2, 59]),
     "diagonal": lambda F: dmsgd.kernels.Linear(F).diag(),
-    "median scale": lambda F: dmsgd.kernels.median_scale(F),
+    "median scale": lambda F: dmsgd.kernels.RBF(F).scale,
     "nystrom": lambda F: dmsgd.kernels.nystrom(dmsgd.kernels.RBF(F, 0.7), 20).values,
     "nystrom of a linear kernel": lambda F: (
         dmsgd.kernels.nystrom(dmsgd.kernels.Linear(F), 20).values

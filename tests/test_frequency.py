@@ -62,7 +62,7 @@ def test_the_rank_of_all_items_is_known_from_some(k):
 
 def test_ranks_out_of_reach_give_the_ends_of_the_range():
     groups = np.repeat(RNG.normal(size=(10, 3)), 30, axis=0)
-    assert suggest_scale(groups, 8) == pytest.approx(dmsgd.kernels.median_scale(groups) / 100)
+    assert suggest_scale(groups, 8) == pytest.approx(dmsgd.kernels.RBF(groups).scale / 100)
     assert suggest_scale([[0.0], [1.0]], 1) == pytest.approx(10)
     with pytest.raises(ValueError, match="all items look alike"):
         suggest_scale(np.ones((9, 2)), 2)

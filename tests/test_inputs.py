@@ -176,7 +176,7 @@ BAD = {
     "no function to follow inspect": (
         lambda: diagnostics.inspect(X, 3, progress=3), TypeError, "progress"),
     "code for no k": (lambda: designs.DesignOptions().code("3"), TypeError, "k must"),
-    "a kernel for X": (lambda: kernels.median_scale(kernels.Linear(X)), TypeError, "X is a Linear"),
+    "a kernel for X": (lambda: kernels.RBF(kernels.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (
         lambda: dmsgd.diversify(kernels.Linear(X), 3, labels="c"), TypeError, "X is a Linear"),
     "weights of what is hardly ever drawn": (

@@ -91,8 +91,8 @@ def test_too_many_draws_are_refused_before_any_is_made(name, workers, monkeypatc
         MemoryError, match=r"10,000,000,000,000 batches needs .* draw fewer at a time"
     ):
         DESIGNS[name].sample(10**13, seed=0, workers=workers)
-    monkeypatch.setenv("DMSGD_MEMORY", "2KB")
-    with pytest.raises(MemoryError, match=r"2 KB may be used; draw fewer at a time.*DMSGD_MEMORY"):
+    monkeypatch.setenv("DMSGD_MEMORY", "8KB")
+    with pytest.raises(MemoryError, match=r"8 KB may be used; draw fewer at a time.*DMSGD_MEMORY"):
         DESIGNS[name].sample(1000, seed=0, workers=workers)
     assert len(DESIGNS[name].sample(2, seed=0, workers=workers)) == 2
 

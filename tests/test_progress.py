@@ -253,7 +253,7 @@ def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
         (lambda X: dmsgd.kernels.Precomputed(X @ X.T), "the check of the matrix"),
         (lambda X: pivoted_cholesky(dmsgd.kernels.Linear(X), 9), "a factor of 60 items x 14"),
-        (lambda X: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), "the first set of a chain"),
+        (lambda X: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), "a factor of 60 items x 4"),
     ],
 )  # fmt: skip
 def test_long_parts_say_how_far_they_are(

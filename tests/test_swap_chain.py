@@ -16,7 +16,7 @@ from dmsgd.designs.swap_chain import (
     SwapChain,
     advance,
     autocorrelation_time,
-    pivots,
+    first_set,
     r_hat,
 )
 
@@ -77,6 +77,16 @@ def one_step(L, Y):
     return law
 
 
+def factor_of(L, Y):
+    return np.ascontiguousarray(np.linalg.cholesky(L[np.ix_(Y, Y)]).T)
+
+
+def one_step_of(L, Y, place, item, threshold):
+    """Make one compiled step from Y, in place, and return whether it was a move."""
+    uniforms = np.array([(place + 0.5) / Y.size, 0.0, threshold])
+    return swap.walk(L, Y, factor_of(L, Y), uniforms, np.array([item]))
+
+
 SMALL = {
     "full rank": (lambda A: A @ A.T)(RNG.normal(size=(6, 6))),
     "rank deficient": (lambda A: A @ A.T)(np.vstack([FEATURES[:4, :3], FEATURES[:2, :3]])),
@@ -103,13 +113,11 @@ def test_compiled_steps_have_the_transition_probabilities(name):
     for Y in (Y for Y, probability in kdpp_law(L, 2).items() if probability > 0):
         law = one_step(L, Y)
         counts = dict.fromkeys(law, 0)
-        R = np.zeros((2, 2))
         for place, item, threshold in zip(
             rng.integers(2, size=size), rng.integers(6, size=size), rng.random(size), strict=True
         ):
             now = np.array(Y)
-            swap.factor(L, now, R)
-            swap.step(L, now, R, place, item, threshold, np.empty(2), np.empty(2))
+            one_step_of(L, now, place, item, threshold)
             counts[tuple(sorted(now.tolist()))] += 1
         expected, observed = size * np.array(list(law.values())), np.array(list(counts.values()))
         assert not observed[expected < 1e-9].any()
@@ -145,7 +153,7 @@ def test_errors_fall_as_steps_grow():
 
     floor = variation(dmsgd.KDPP(kernel, 3))
     found = [
-        variation(SwapChain(kernel, 3, burn_in=steps, chain_length=1)) for steps in (0, 10, 100)
+        variation(SwapChain(kernel, 3, burn_in=steps, chain_length=1)) for steps in (0, 3, 100)
     ]
     assert found[0] > found[1] > found[2]
     assert found[0] > 2 * floor
@@ -162,9 +170,9 @@ def test_order_within_a_row_is_exchangeable():
 @pytest.mark.parametrize("k", [1, 2, 30])
 def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale):
     kernel = dmsgd.kernels.RBF(CLOUD, scale)
-    Y, R, rng = pivots(kernel, k), np.zeros((k, k)), np.random.default_rng(1)
-    L = matrix(kernel)
-    swap.factor(L, Y, R)
+    L, rng = matrix(kernel), np.random.default_rng(1)
+    Y = first_set(kernel, k, 0)
+    R = factor_of(L, Y)
     size = 20_000
     proposals = rng.random(3 * size), rng.integers(500, size=size)
     assert swap.walk(L, Y, R, *proposals) > 2000
@@ -178,27 +186,25 @@ def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale
 
 def test_copies_of_items_in_the_set_are_refused_whatever_rounding_leaves():
     kernel = dmsgd.kernels.RBF(np.vstack([CLOUD, CLOUD]), 5.0)
-    Y, R, e, y = pivots(kernel, 30), np.zeros((30, 30)), np.empty(30), np.empty(30)
-    L = matrix(kernel)
-    swap.factor(L, Y, R)
+    Y, L = first_set(kernel, 30, 0), matrix(kernel)
     for place in range(30):
         for copied in set(range(30)) - {place}:
             copy = (Y[copied] + 500) % 1000
-            assert not swap.step(L, Y, R, place, copy, 0.0, e, y)
-    assert swap.step(L, Y, R, 4, (Y[4] + 500) % 1000, 0.99, e, y)
+            assert not one_step_of(L, Y.copy(), place, copy, 0.0)
+    assert one_step_of(L, Y, 4, (Y[4] + 500) % 1000, 0.99)
 
 
-def test_solve_and_rotate_are_the_numpy_lines():
+def test_solve_and_move_last_are_the_numpy_lines():
     R, b = np.triu(RNG.normal(size=(7, 7))) + 4 * np.eye(7), RNG.normal(size=7)
-    b[:2] = 0
-    expected = np.linalg.solve(R[:6, :6].T, b[:6])
     found = b.copy()
-    swap.solve(R, found, 2, 6)
-    np.testing.assert_allclose(found, [*expected, b[6]])
-    x, y = RNG.normal(size=(2, 5))
-    expected = 0.6 * x + 0.8 * y, 0.6 * y - 0.8 * x
-    swap.rotate(x, y, 0.6, 0.8)
-    np.testing.assert_allclose((x, y), expected)
+    swap.solve(R, found, 6)
+    np.testing.assert_allclose(found, [*np.linalg.solve(R[:6, :6].T, b[:6]), b[6]])
+    for place in range(7):
+        Y, moved = np.arange(7), R.copy()
+        swap.move_last(Y, moved, place, np.empty(7))
+        assert Y.tolist() == [*np.delete(np.arange(7), place), place]
+        moved = np.triu(moved)
+        np.testing.assert_allclose(moved.T @ moved, (R.T @ R)[np.ix_(Y, Y)])
 
 
 @pytest.mark.parametrize("k", [30, 60])

@@ -67,7 +67,7 @@ CASES = {
 def test_the_law_has_these_inclusion_probabilities_and_is_what_is_drawn(name):
     b, k = CASES[name]
     design = dmsgd.Weighted(b, k)
-    law = law_of(design._odds, k)
+    law = law_of(design._distribution.odds, k)
     np.testing.assert_allclose(moments(law, len(b))[0], b, atol=1e-9)
     np.testing.assert_allclose(design.inclusion(), b, atol=1e-9)
     check_closed_forms(design, law)
@@ -87,7 +87,7 @@ def test_it_is_the_kdpp_of_a_diagonal_kernel(rng):
 def test_no_law_with_this_b_has_more_entropy(rng):
     """P(Y) ∝ Π w_i is the maximum: moving along any direction that keeps b and the sum loses."""
     b, k = np.array(CASES["seven"][0]), 3
-    law = law_of(dmsgd.Weighted(b, k)._odds, k)
+    law = law_of(dmsgd.Weighted(b, k)._distribution.odds, k)
     p = np.array(list(law.values()))
     members = np.array([[i in Y for i in range(b.size)] for Y in law], dtype=float)
     constraints = np.column_stack([members, np.ones(p.size)])

@@ -437,9 +437,6 @@ KERNELS = {
     "Product": Call(
         plain(dmsgd.kernels.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
     ),
-    "median_scale": Call(
-        plain(dmsgd.kernels.median_scale), {"X": X, "seed": SEED}, results.is_positive
-    ),
 }
 
 FEATURES = {

@@ -1,15 +1,13 @@
 """The swap chain over sets Y of k items, whose stationary distribution is the k-DPP.
 
 One step: pick a place in Y and an item j of all n. If j is in Y already the chain stays. Otherwise
-it moves to Y' = Y - i + j, i being the item at that place, with probability min(1, ratio),
-ratio = det(L_Y') / det(L_Y). Determinants are never formed. With the Cholesky factor RᵀR = L_Y,
+j replaces the item i at that place with probability min(1, ratio), ratio = det(L_Y') / det(L_Y).
 
-    e = R^-T e_place,   y = R^-T L[Y, j],   ratio = |e|² (L_jj - |y|² + (e·y)² / |e|²),
-
-where the bracket is the residual of j given Y - i, and 1/|e|² the residual of i. That is two
-triangular solves, k² operations. A move drops a column of R, restores the triangle by rotations
-and appends j as the last column: about 3k² operations, all orthogonal, so that errors do not grow;
-an updated inverse would lose the squared condition number of L_Y.
+Determinants are never formed. With the Cholesky factor RᵀR = L_Y and i as the last item of Y, the
+ratio is that of what the other items leave of j and of i: L_jj - |y|² for y = R^-T L[Y - i, j], and
+the square of the last entry of R. A move replaces the last column of R. i becomes the last item by
+rotations, so that errors do not grow; an updated inverse would lose the squared condition number of
+L_Y.
 
 L has the entries for the set and for the items that may come in; Y has places in it. Inner loops
 run over slices from index 0 on, which LLVM vectorises.
@@ -28,9 +26,9 @@ _MATH = {"contract", "nsz", "reassoc"}
 
 
 @entry(fastmath=_MATH)
-def solve(R, b, first, count):
-    """b[:count] = solve(R[:count, :count].T, b[:count]), b being zero before `first`."""
-    for p in range(first, count):
+def solve(R, b, count):
+    """b[:count] = solve(R[:count, :count].T, b[:count])."""
+    for p in range(count):
         b[p] /= R[p, p]
         value, row, rest = b[p], R[p, p + 1 : count], b[p + 1 : count]
         for q in range(rest.size):
@@ -38,92 +36,49 @@ def solve(R, b, first, count):
 
 
 @entry(fastmath=_MATH)
-def factor(L, Y, R):
-    """R = cholesky(L[Y, Y]).T, except below the diagonal; return log det(L[Y, Y]).
-
-    Pivots are at least at the level of rounding; sets of the chain have far larger ones.
-    """
-    column, log_det = np.empty(Y.size), 0.0
-    for m in range(Y.size):
-        for p in range(m):
-            column[p] = L[Y[p], Y[m]]
-        solve(R, column, 0, m)
-        left = L[Y[m], Y[m]]
-        for p in range(m):
-            R[p, m] = column[p]
-            left -= column[p] * column[p]
-        left = max(left, 1e-15 * L[Y[m], Y[m]])
-        R[m, m] = np.sqrt(left)
-        log_det += np.log(left)
-    return log_det
-
-
-@entry(fastmath=_MATH)
-def rotate(x, y, c, s):
-    """x, y = c * x + s * y, c * y - s * x."""
-    for q in range(x.size):
-        a, b = x[q], y[q]
-        x[q] = c * a + s * b
-        y[q] = c * b - s * a
-
-
-@entry(fastmath=_MATH)
-def exchange(Y, R, place, j, y, left):
-    """Y = append(delete(Y, place), j), and R its factor; y = R^-T L[Y, j] is overwritten."""
-    last = Y.size - 1
+def move_last(Y, R, place, x):
+    """Y = append(delete(Y, place), Y[place]), and R its factor; x has room for a row."""
+    last, item = Y.size - 1, Y[place]
     for p in range(place, last):
         Y[p] = Y[p + 1]
-    for p in range(last + 1):
-        row = R[p, max(p - 1, place) :]
+    Y[last] = item
+    for p in range(place + 1):
+        row, moved = R[p, place:], R[p, place]
         for q in range(row.size - 1):
             row[q] = row[q + 1]
-    for p in range(place, last):
-        below = R[p + 1, p]
-        length = np.sqrt(R[p, p] * R[p, p] + below * below)
-        c, s = R[p, p] / length, below / length
-        R[p, p] = length
-        rotate(R[p, p + 1 : last], R[p + 1, p + 1 : last], c, s)
-        rotate(y[p : p + 1], y[p + 1 : p + 2], c, s)
-    for p in range(last):
-        R[p, last] = y[p]
-    R[last, last] = np.sqrt(left)
-    Y[last] = j
+        row[row.size - 1] = moved
+    x[:] = R[place]
+    for p in range(place, last):  # rotate x and the next row, so that x begins with zero
+        length = np.sqrt(x[p] * x[p] + R[p + 1, p + 1] * R[p + 1, p + 1])
+        c, s = x[p] / length, R[p + 1, p + 1] / length
+        new, rest, below = R[p, p:last], x[p:last], R[p + 1, p + 1 :]
+        for q in range(new.size):
+            a, b = rest[q], below[q]
+            new[q] = c * a + s * b
+            rest[q] = c * b - s * a
+        R[p, last], x[last] = c * x[last], -s * x[last]
+    R[last, last] = x[last]
 
 
 @entry(fastmath=_MATH)
-def step(L, Y, R, place, j, threshold, e, y):
-    """Make one step of the chain if its ratio exceeds `threshold`; return whether it did."""
-    k = Y.size
-    for p in range(k):
-        if Y[p] == j:
-            return False
-    e[:] = 0.0
-    e[place] = 1.0
-    solve(R, e, place, k)
-    ee = 0.0
-    for p in range(place, k):
-        ee += e[p] * e[p]
-    if ee * L[j, j] <= threshold:  # the ratio is no larger
-        return False
-    for p in range(k):
-        y[p] = L[Y[p], j]
-    solve(R, y, 0, k)
-    yy, ey = 0.0, 0.0
-    for p in range(k):
-        yy += y[p] * y[p]
-        ey += e[p] * y[p]
-    left = L[j, j] - (yy - ey * ey / ee)
-    if left <= DEPENDENT * L[j, j] or ee * left <= threshold:
-        return False
-    exchange(Y, R, place, j, y, left)
-    return True
-
-
-@entry()
 def walk(L, Y, R, uniforms, items):
     """Make the steps with these proposals, on Y and R in place; return how many were moves."""
-    e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
+    y, last, moves = np.empty(Y.size), Y.size - 1, 0
     for t in range(items.size):
-        place, threshold = np.int64(uniforms[3 * t] * Y.size), uniforms[3 * t + 2]
-        moves += step(L, Y, R, place, items[t], threshold, e, y)
+        j, threshold = items[t], uniforms[3 * t + 2]
+        if np.any(j == Y):
+            continue
+        move_last(Y, R, np.int64(uniforms[3 * t] * Y.size), y)
+        left = L[j, j]
+        for p in range(last):
+            y[p] = L[Y[p], j]
+        solve(R, y, last)
+        for p in range(last):
+            left -= y[p] * y[p]
+        if left > DEPENDENT * L[j, j] and left > threshold * R[last, last] ** 2:
+            for p in range(last):
+                R[p, last] = y[p]
+            R[last, last] = np.sqrt(left)
+            Y[last] = j
+            moves += 1
     return moves

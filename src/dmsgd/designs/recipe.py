@@ -27,7 +27,7 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.kernels.quality import Mixed, Quality
+from dmsgd.kernels.combined import Mixed, Quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
 

@@ -12,7 +12,7 @@ from dmsgd.features import as_features
 from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
-from dmsgd.kernels.rbf import median_distance
+from dmsgd.kernels.feature_kernels import median_distance
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra.decompose import eigenvalues
 from dmsgd.spectra.eigenpairs import entropy
@@ -32,7 +32,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     of the median distance and ten times it, and is an end of that range where the rank is out of
     reach. Of more than max(500, 4k) items a sample of that size is used, and the rank of all is
     extrapolated (docs/results/approximations.md). Raises ValueError if all items are equal.
-    See also `dmsgd.kernels.median_scale`, `RBF`.
+    See also `RBF`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> 0.3 < suggest_scale(X, k=5) < 3.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
+from dmsgd.kernels import Kernel
+from dmsgd.kernels.pivoted_cholesky import BLOCK, factor
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
+from dmsgd.spectra.decompose import like
 
 #: Steps per block of kernel entries: at least this many, or k.
 LEAST_STEPS = 128
@@ -45,16 +48,6 @@ class Mixing:
     autocorrelation_time: float
     effective_size: float
     r_hat: float
-
-
-class State(NamedTuple):
-    """A chain at batch `draw`: its set in the chain's order and as a batch, and the moves made."""
-
-    draw: int
-    items: IntArray
-    batch: IntArray
-    moves: int
-    log_det: float
 
 
 @final
@@ -81,8 +74,8 @@ class SwapChain(Design):
     (100, 2)
     """
 
-    #: Key, first batch and state of the chain that was drawn from last.
-    _latest: tuple[int, int, State] | None = None
+    #: Of the chain that was drawn from last: key, first batch, number of the last batch, the batch.
+    _latest: tuple[int, int, int, IntArray] | None = None
 
     def __init__(
         self,
@@ -98,44 +91,48 @@ class SwapChain(Design):
         self.burn_in = 10 * self.n if burn_in is None else as_count(burn_in, "burn_in", least=0)
         self.thin = 10 * self.k if thin is None else as_count(thin, "thin")
         self.chain_length = as_count(chain_length, "chain_length")
-        self._greedy = pivots(self.kernel, self.k)
-        if self._greedy.size < self.k:
-            found = f"the kernel has {counted(self._greedy.size, 'independent item')}"
-            raise RankError(self.k, self._greedy.size, found)
+        self._known = first_set(self.kernel, self.k, 0)
+        if self._known.size < self.k:
+            found = f"the kernel has {counted(self._known.size, 'independent item')}"
+            raise RankError(self.k, self._known.size, found)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         out, stop = np.empty((size, self.k), dtype=np.int64), start + size
-        begins = range(start - start % self.chain_length, stop, self.chain_length)
 
         def work(begin: int) -> None:
-            for state in self._states(key, begin, start, min(stop, begin + self.chain_length)):
-                if state.draw >= start:
-                    out[state.draw - start] = state.batch
-                if state.draw == stop - 1:
-                    self._latest = (key, begin, state)
+            end = min(stop, begin + self.chain_length)
+            for t, Y, _ in self._chain(key, begin, start, end):
+                if t >= start:
+                    out[t - start] = Y
+                if t == stop - 1:
+                    self._latest = (key, begin, t, Y)
 
-        parallel_map(work, begins, workers)
+        first = start - start % self.chain_length
+        parallel_map(work, range(first, stop, self.chain_length), workers)
         return out
 
-    def _states(self, key: int, begin: int, start: int, stop: int) -> Iterator[State]:
-        """Yield states of the chain that begins at batch `begin`: start..stop, and some before.
+    def _chain(
+        self, key: int, begin: int, start: int, stop: int
+    ) -> Iterator[tuple[int, IntArray, int]]:
+        """Yield (t, batch t, moves towards it) of the chain that begins at batch `begin`.
 
         The steps towards batch t use random numbers of (key, t) only, and the factor is computed
-        anew for each batch, so that continuing the latest state equals starting from `begin`.
+        anew for each batch, so that continuing the latest batch equals starting from `begin`.
         """
         from dmsgd.compiled.philox import fill_uniform
 
-        uniforms, first, Y = np.empty(2 * self.k), begin, np.empty(0, dtype=np.int64)
-        if (latest := self._latest) and latest[:2] == (key, begin) and latest[2].draw < start:
-            first, Y = latest[2].draw + 1, latest[2].items.copy()
+        order, first, Y = np.empty(2 * self.k), begin, np.empty(0, np.int64)
+        if (latest := self._latest) and latest[:2] == (key, begin) and latest[2] < start:
+            first, Y = latest[2] + 1, latest[3]
         for t in range(first, stop):
-            block = fill_uniform(key, t, 0, uniforms)
-            if t == begin:  # random pivots, or greedy ones where these are too few
-                drawn = pivots(self.kernel, self.k, uniforms[self.k :])
-                Y = drawn if drawn.size == self.k else self._greedy.copy()
+            block = fill_uniform(key, t, 0, order)
+            if t == begin:
+                drawn = first_set(self.kernel, self.k, [key, begin])
+                Y = drawn if drawn.size == self.k else self._known
             steps = self.burn_in if t == begin else self.thin
-            moves, log_det = advance(self.kernel, Y, key, t, block, steps)
-            yield State(t, Y.copy(), Y[np.argsort(uniforms[: self.k])], moves, log_det)
+            Y, moves = advance(self.kernel, Y, key, t, block, steps)
+            Y = Y[np.argsort(order[: self.k])]
+            yield t, Y, moves
 
     def diagnose(
         self, size: int = 200, seed: Seed = None, *, chains: int = 4, workers: int = 1
@@ -145,18 +142,19 @@ class SwapChain(Design):
         The burn-in does not count for the share of accepted swaps.
         """
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
-        key, swaps = seed_key(seed), chains * (size - 1) * self.thin
-        # a state is two arrays of k and about 60 numbers besides
-        reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
+        key = seed_key(seed)
+        reserve(chains * size, f"the course of {chains} x {size:,} batches", "ask for fewer")
+        trace, moves = np.empty((chains, size)), np.zeros(chains)
 
-        def run(chain: int) -> list[State]:
-            return list(self._states(key, chain * size, chain * size, (chain + 1) * size))
+        def run(chain: int) -> None:
+            begin = chain * size
+            for t, Y, moved in self._chain(key, begin, begin, begin + size):
+                trace[chain, t - begin] = np.linalg.slogdet(self.kernel.block(Y, Y))[1]
+                moves[chain] += moved * (t > begin)
 
-        runs = parallel_map(run, range(chains), thread_count(workers))
-        trace = np.array([[state.log_det for state in states] for states in runs])
-        moves = sum(state.moves for states in runs for state in states[1:])
-        time = autocorrelation_time(trace)
-        return Mixing(moves / swaps, time, trace.size / time, r_hat(trace))
+        parallel_map(run, range(chains), thread_count(workers))
+        time, acceptance = autocorrelation_time(trace), moves.mean() / ((size - 1) * self.thin)
+        return Mixing(float(acceptance), time, trace.size / time, r_hat(trace))
 
     def fingerprint(self) -> str:
         lengths = self.burn_in, self.thin, self.chain_length
@@ -170,65 +168,44 @@ class SwapChain(Design):
         return f"SwapChain(k={self.k}, {self.kernel!r}, {lengths})"
 
 
-def pivots(kernel: Any, k: int, uniforms: FloatArray | None = None) -> IntArray:
-    """Return k items with a positive determinant of a `Kernel`, or as many as the rank allows.
+def first_set(kernel: Kernel, k: int, key: Any) -> IntArray:
+    """Return k items of positive determinant, the pivots of a randomly pivoted Cholesky factor.
 
-    A partial Cholesky decomposition: each pivot is drawn in proportion to the residual diagonal, by
-    its uniform; without `uniforms` the largest is taken. No determinant is formed, so that it works
-    for any k and any scale. n k kernel entries, O(n k²) operations, an (n, k) array.
+    Fewer where the next one depends on them. n k kernel entries, O(n k²), an (n, k) array.
     """
     from dmsgd.compiled.swap import DEPENDENT
 
-    diagonal = kernel.diag()
-    noise, left = DEPENDENT * diagonal, diagonal.copy()
-    F = np.empty((kernel.n, k), order="F")
-    items, tell = np.empty(k, dtype=np.int64), Progress("the first set of a chain")
-    for m in range(k):
-        left[left <= noise] = 0.0
-        if not left.any():
-            return items[:m]
-        j = left.argmax()
-        if uniforms is not None:
-            mass = np.cumsum(left)
-            j = np.searchsorted(mass, uniforms[m] * mass[-1], side="right")
-            j = min(j, np.flatnonzero(left)[-1])  # a uniform may round up to the whole mass
-        items[m] = j
-        column = on_host(kernel.columns([j]))[:, 0] - F[:, :m] @ F[j, :m]
-        F[:, m] = column / np.sqrt(left[j])
-        left -= F[:, m] ** 2
-        left[j] = 0.0
-        tell(((m + 1) / k) ** 2)  # later items take longer
-    return items
+    F, items = factor(kernel, k, 0.0, key, block=min(k, BLOCK))
+    left = on_host(F[like(F, items)]).diagonal() ** 2
+    dependent = np.flatnonzero(left <= DEPENDENT * kernel.diag()[items])
+    return items[: dependent[0]] if dependent.size else items
 
 
 def advance(
-    kernel: Any, Y: IntArray, key: int, draw: int, block: int, steps: int
-) -> tuple[int, float]:
-    """Make steps from the set Y, in place; return how many were moves, and log det(L_Y).
+    kernel: Kernel, Y: IntArray, key: int, draw: int, block: int, steps: int
+) -> tuple[IntArray, int]:
+    """Make steps from the set Y; return the set that they end with, and how many were moves.
 
     The random numbers are those of (key, draw) from number 2 * block on. Each piece of steps takes
     the block of the kernel of the set and of all that is proposed next.
     """
     from dmsgd.compiled.philox import fill_uniform
-    from dmsgd.compiled.swap import factor, walk
+    from dmsgd.compiled.swap import walk
 
     most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs
-    R, moves = np.zeros((Y.size, Y.size)), 0
-    tell = Progress(f"{steps:,} steps of a chain")
+    moves, tell = 0, Progress(f"{steps:,} steps of a chain")
     for done in range(0, steps, most):
-        count = min(most, steps - done)
-        uniforms = np.empty(3 * count)
+        uniforms = np.empty(3 * min(most, steps - done))
         block = fill_uniform(key, draw, block, uniforms)
         items = (uniforms[1::3] * kernel.n).astype(np.int64)
         known, where = np.unique(np.concatenate([Y, items]), return_inverse=True)
-        local, proposals = where[: Y.size].copy(), where[Y.size :]
+        local, proposals = where[: Y.size].copy(), where[Y.size :].copy()
         L = np.ascontiguousarray(kernel.block(known, known), dtype=np.float64)
-        factor(L, local, R)
+        R = np.ascontiguousarray(np.linalg.cholesky(L[np.ix_(local, local)]).T)
         moves += walk(L, local, R, uniforms, proposals)
-        Y[:] = known[local]
-        tell((done + count) / steps)
-    L = np.ascontiguousarray(kernel.block(Y, Y), dtype=np.float64)
-    return moves, factor(L, np.arange(Y.size), R)
+        Y = known[local]
+        tell((done + items.size) / steps)
+    return Y, moves
 
 
 def autocorrelation_time(trace: FloatArray) -> float:

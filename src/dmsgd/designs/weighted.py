@@ -8,11 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import ClosedForm, inclusion_of
-from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.samplers.conditional_poisson import ConditionalPoisson, with_inclusion
+from dmsgd.samplers.conditional_poisson import with_inclusion
 from dmsgd.samplers.parallel import draw_in_parallel
 
 #: Relative tolerance on the sum of b over items with b < 1.
@@ -57,7 +57,7 @@ class Weighted(ClosedForm):
         self._matched = ""
         self._b = scale(given, self.k)
         del given
-        self._odds = with_inclusion(self._b, self.k).odds
+        self._distribution = with_inclusion(self._b, self.k)
 
     @classmethod
     def like(cls, design: Any) -> Weighted:
@@ -79,14 +79,10 @@ class Weighted(ClosedForm):
         return Weighted(k=self.k, weights=as_numbers(weights, "weights", self.n))
 
     @cached_property
-    def _distribution(self) -> ConditionalPoisson:
-        return ConditionalPoisson(self._odds, self.k)
-
-    @cached_property
     def _sampler(self) -> Any:
         from dmsgd.compiled.conditional_poisson import conditional_poisson_sampler
 
-        return conditional_poisson_sampler(self._odds, self.k)
+        return conditional_poisson_sampler(self._distribution.odds, self.k)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         return draw_in_parallel(partial(self._sampler, key), start, size, self.k, workers)
@@ -137,12 +133,9 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
         raise ValueError(
             f"b sums to {b.sum():.12g} and must sum to {k}; pass them as weights= to scale them"
         )
-    while True:  # scaling may bring more items to 1
-        b *= (k - np.count_nonzero(always)) / max(float(b.sum(where=~always)), 1e-300)
-        b[always] = 1.0
-        before, always = always, b >= ALWAYS
-        if np.count_nonzero(always) == np.count_nonzero(before):
-            return b
+    b[always] = 1.0
+    b[~always] = capped_shares(b[~always], left)
+    return b
 
 
 def _from_weights(weights: FloatArray, k: int) -> FloatArray:
@@ -151,23 +144,17 @@ def _from_weights(weights: FloatArray, k: int) -> FloatArray:
     if positive < k:
         items = counted(positive, "item")
         raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
-    scaled = weights / weights.max()
-    large = scaled > TINY
-    left = k - int(np.count_nonzero(large))
-    if left <= 0:
-        return _from_inclusion(capped_shares(scaled, k), k)
-    # All items of large weight are in every batch, and the others share the rest of it.
-    b: FloatArray = large.astype(np.float64)
-    b[~large] = _from_weights(weights[~large], left)
-    return b
+    return capped_shares(weights, k)
 
 
 def capped_shares(weights: FloatArray, k: int) -> FloatArray:
     """Return b_i = min(1, c weights_i) with Σ b_i = k; items below 1 share the rest."""
-    b: FloatArray = weights * (k / weights.sum())
-    while (b > 1).any():
-        full = b >= 1
-        others = weights[~full]
-        b[~full] = others / (others.sum() or 1.0) * (k - full.sum())  # 0 if others have weight 0
+    b, full = np.ones(weights.size), np.zeros(weights.size, bool)
+    while not full.all():
+        others = weights[~full] / (weights.max(where=~full, initial=0.0) or 1.0)
+        b[~full] = others * ((k - np.count_nonzero(full)) / (others.sum() or 1.0))
+        if b.max(where=~full, initial=0.0) < ALWAYS:
+            break
+        full = b >= ALWAYS
         b[full] = 1.0
     return b

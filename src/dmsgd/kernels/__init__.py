@@ -1,12 +1,11 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
+from dmsgd.kernels.combined import Product, with_quality
 from dmsgd.kernels.contract import Kernel, exact
+from dmsgd.kernels.feature_kernels import RBF, Linear
 from dmsgd.kernels.landmarks import coreset, nystrom
-from dmsgd.kernels.linear import Linear, Product
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
 from dmsgd.kernels.precomputed import Precomputed
-from dmsgd.kernels.quality import with_quality
-from dmsgd.kernels.rbf import RBF, median_scale
 
 __all__ = [
     "RBF",
@@ -16,7 +15,6 @@ __all__ = [
     "Product",
     "coreset",
     "exact",
-    "median_scale",
     "nystrom",
     "pivoted_cholesky",
     "with_quality",

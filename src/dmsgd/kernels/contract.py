@@ -57,9 +57,9 @@ class Kernel(ABC):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741 - index sets, as in the paper
         """Return L[I, J], shape (len(I), len(J)), as a NumPy array."""
 
-    @abstractmethod
     def columns(self, J: Any) -> Any:
         """Return L[:, J], shape (n, len(J)), where the features live: an array or a CUDA tensor."""
+        return self.block(np.arange(self.n), J)
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -68,10 +68,6 @@ class Kernel(ABC):
     def subset(self, items: Any) -> Kernel:
         """Return the kernel over these items alone."""
         return Subset(self, as_subset(items, self.n))
-
-    def on_gpu(self) -> bool:
-        """Return whether `columns` are CUDA tensors."""
-        return self.features is not None and self.features.on_gpu
 
     def factor(self) -> Features | None:
         """Return features F with L = F Fᵀ, if the kernel is given by some."""
@@ -82,33 +78,6 @@ class Kernel(ABC):
         reserve(2 * self.n * items.size, "the columns of the landmarks", "use fewer landmarks")
         F = solve_triangular(self.columns(items).T, triangle).T
         return as_features(F, allow_tiny=True)
-
-    def spectrum(self, tol: float = 0.0) -> Spectrum:
-        """Return all eigenvalues above rounding and `tol` times the largest: see `exact`."""
-        tol = as_share(tol, "tol")
-        factor = self.factor()
-        found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
-        return recorded(found, self, f"exact(tol={tol.hex()})")
-
-    def _spectrum_of_entries(self, tol: float) -> Spectrum:
-        what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
-        if self.on_gpu():
-            from dmsgd.spectra.cuda import reserve_on
-
-            reserve_on(self.columns([0]).device, 6 * self.n**2, what)
-            if (seconds := CUDA_SECONDS * self.n**3) > LONG:
-                log.warning("%s takes about %s on a fast GPU", what, format_seconds(seconds))
-            return spectrum_of_matrix(self.columns(everything), tol)
-        advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
-        # The matrix, its eigenvectors, and what LAPACK needs beside them.
-        plan_work(EIGH * self.n**3, 5 * self.n**2, what, advice)
-        L = self.block(everything, everything)
-        if (F := low_rank_factor(L)) is None:
-            return spectrum_of_matrix(L, tol)
-        left_out = float(np.abs(L.diagonal() - row_norms2(F)).sum())
-        found = as_features(F, allow_tiny=True).spectrum(overwrite=True)
-        rounding = Rounding(1.0, self.n, hidden=left_out / float(found.values[0]))
-        return truncate(found.values, found.vectors, "pivoted Cholesky", rounding, tol)
 
 
 def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
@@ -128,7 +97,33 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
     """
-    return as_kernel(kernel, "exact").spectrum(tol)
+    tol = as_share(tol, "tol")
+    factor = as_kernel(kernel, "exact").factor()
+    found = spectrum_of_entries(kernel, tol) if factor is None else factor.spectrum(tol)
+    return recorded(found, kernel, f"exact(tol={tol.hex()})")
+
+
+def spectrum_of_entries(kernel: Kernel, tol: float) -> Spectrum:
+    """Return the spectrum of the (n, n) matrix of a kernel, where its columns live."""
+    n, everything, column = kernel.n, np.arange(kernel.n), kernel.columns([0])
+    what = f"the full matrix of {kernel!r} with its eigenvectors"
+    if not isinstance(column, np.ndarray):
+        from dmsgd.spectra.cuda import reserve_on
+
+        reserve_on(column.device, 6 * n**2, what)
+        if (seconds := CUDA_SECONDS * n**3) > LONG:
+            log.warning("%s takes about %s on a fast GPU", what, format_seconds(seconds))
+        return spectrum_of_matrix(kernel.columns(everything), tol)
+    advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
+    # The matrix, its eigenvectors, and what LAPACK needs beside them.
+    plan_work(EIGH * n**3, 5 * n**2, what, advice)
+    L = kernel.block(everything, everything)
+    if (F := low_rank_factor(L)) is None:
+        return spectrum_of_matrix(L, tol)
+    left_out = float(np.abs(L.diagonal() - row_norms2(F)).sum())
+    found = as_features(F, allow_tiny=True).spectrum(overwrite=True)
+    rounding = Rounding(1.0, n, hidden=left_out / float(found.values[0]))
+    return truncate(found.values, found.vectors, "pivoted Cholesky", rounding, tol)
 
 
 def low_rank_factor(L: FloatArray) -> FloatArray | None:
@@ -143,22 +138,20 @@ def low_rank_factor(L: FloatArray) -> FloatArray | None:
     largest = float(np.vdot(L, L) / diagonal.sum())  # of the eigenvalues, or less
     least = max(0.1 * Rounding(1.0, n).cutoff * largest, n * EPS * float(diagonal.max()))
     for step in (2, 1):
-        part = L[::step, ::step]
-        what = f"the Cholesky factor of {len(part):,} rows and columns"
-        solve = partial(linalg.lapack.dpstrf, part.T, tol=least, lower=1)
-        triangle, order, rank, _ = run_interruptible(solve, len(part) ** 3 / 3, what)
-        if rank > (n - 1) // 2:
+        order, T = pivoted_factor(L[::step, ::step], least)
+        if T.shape[1] > (n - 1) // 2:
             return None
-    F = np.empty((n, int(rank)))
-    F[order - 1] = np.tril(triangle)[:, :rank]
+    F = np.empty(T.shape)
+    F[order] = T
     return F
 
 
-def independent(L: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
-    """Return items of which the ones before leave more than `least`, and T with T Tᵀ their L."""
-    solve = partial(linalg.lapack.dpstrf, L, tol=least, lower=1)
-    T, order, rank, _ = run_interruptible(solve, len(L) ** 3 / 3, f"the factor of {len(L):,} items")
-    return order[:rank] - 1, np.tril(T[:rank, :rank])
+def pivoted_factor(L: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    """Return an order of the items and T, with T Tᵀ = L in this order, up to `least` per item."""
+    what = f"the Cholesky factor of {len(L):,} rows and columns"
+    solve = partial(linalg.lapack.dpstrf, L.T, tol=least, lower=1)
+    triangle, order, rank, _ = run_interruptible(solve, len(L) ** 3 / 3, what)
+    return order - 1, np.tril(triangle)[:, :rank]
 
 
 def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:
@@ -199,9 +192,6 @@ class Subset(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         return self.whole.block(self.items[rows], self.items[columns])
-
-    def columns(self, J: Any) -> FloatArray:
-        return self.block(np.arange(self.n), J)
 
     def fingerprint(self) -> str:
         return digest("part", self.whole.fingerprint(), self.items)

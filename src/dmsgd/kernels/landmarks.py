@@ -14,7 +14,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host, random_
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.scalars import Seed, as_choice, as_part, seed_key
-from dmsgd.kernels.contract import Kernel, as_kernel, independent, recorded
+from dmsgd.kernels.contract import Kernel, as_kernel, pivoted_factor, recorded
 from dmsgd.kernels.pivoted_cholesky import PartialCholesky, factor, low_rank_spectrum
 from dmsgd.polynomials import ratios
 from dmsgd.runtime.progress import announce, run_interruptible
@@ -70,8 +70,9 @@ def landmark_spectrum(
     """Return the spectrum for these landmarks, from features F with F Fᵀ = L̂ if there are some."""
     if F is None:
         L = _landmark_block(kernel, items)
-        kept, triangle = independent(L, lost_by_factor(len(L), float(L.diagonal().max())))
-        F = kernel.landmark_features(items[kept], triangle)
+        order, T = pivoted_factor(L, lost_by_factor(len(L), float(L.diagonal().max())))
+        rank = T.shape[1]
+        F = kernel.landmark_features(items[order[:rank]], T[:rank])
     route = f"Nyström, {items.size} landmarks ({how})"
     return low_rank_spectrum(kernel, F, route, method)
 

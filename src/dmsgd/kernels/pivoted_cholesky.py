@@ -109,7 +109,7 @@ class PartialCholesky:
     def widen(self, columns: int) -> None:
         """Make room for this many columns."""
         n, what = self.kernel.n, f"a factor of {self.kernel.n} items x {columns}"
-        advice = "lower rank (or oversampling), or set a tol with a lower rank"
+        advice = "a lower rank, or a smaller k, takes less"
         plan_work(n * float(columns) ** 2, n * (columns + 3 * self.block), what, advice)
         self.columns, self._report = columns, Progress(what)
 

@@ -62,9 +62,6 @@ class Precomputed(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         return self.matrix[np.ix_(as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1))]
 
-    def columns(self, J: Any) -> FloatArray:
-        return self.matrix[:, as_items(J, self.n, "J", 1)]
-
     def fingerprint(self) -> str:
         return digest("Precomputed", fingerprint(self.matrix))
 

@@ -14,7 +14,7 @@ from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced, random_rows
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
-from dmsgd.kernels.rbf import median_scale
+from dmsgd.kernels.feature_kernels import median_scale
 from dmsgd.report.page import NAME, Items, map_dots, render
 from dmsgd.selection.result import LONGEST, Selection
 

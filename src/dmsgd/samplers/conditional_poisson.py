@@ -4,7 +4,7 @@ Among all distributions over sets of k items with the same inclusion probabiliti
 largest entropy, and it is the k-DPP of the diagonal kernel with entries w_i (Hájek 1964; Chen,
 Dempster, Liu 1994). Include every item independently with p_i = w_i / (1 + w_i), and let S be their
 number: the distribution is that of the items given S = k. Multiplying all w_i by a number changes
-nothing, so they are scaled such that Σ_i p_i is close to k, at which S = k is likely.
+nothing; Σ_i p_i should be close to k, so that S = k is likely.
 
 All closed forms are probabilities of S, and of S without one or two items. Those are sums over
 roots of unity,
@@ -50,15 +50,13 @@ class ConditionalPoisson:
     odds: w_i, shape (n,), with Σ w_i / (1 + w_i) close to k; 0 is never drawn, inf always.
     """
 
-    def __init__(self, weights: FloatArray, k: int) -> None:
-        self.k = k
-        scale = _scale(weights, k)
-        self.odds: FloatArray = weights if scale == 1 else weights * scale
+    def __init__(self, odds: FloatArray, k: int) -> None:
+        self.odds, self.k = odds, k
         variance, largest = 0.0, 0.0
         for _, p in _probabilities(self.odds):
             variance += float(np.sum(p * (1 - p)))
             largest = max(largest, float(p.max(where=p <= SMALL, initial=0.0)))
-        size = min(weights.size, int(np.sqrt(2 * TAIL * variance) + TAIL)) + 3 | 1
+        size = min(odds.size, int(np.sqrt(2 * TAIL * variance) + TAIL)) + 3 | 1
         angles = 2 * np.pi / size * np.arange(size // 2 + 1)  # the others are their conjugates
         angles = angles[variance * (1 - np.cos(angles)) <= TAIL]
         self._u: Complex = np.expm1(1j * angles)
@@ -148,7 +146,7 @@ class ConditionalPoisson:
 
         A step of Newton's method on log w, with the covariance approximated by that of
         independent items given their number, diag(c) - c cᵀ / Σc. Its diagonal is b (1 - b) if
-        c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc (`_strength`).
+        c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc.
         """
         out, error = np.empty(self.odds.size), 0.0
         for part, p in _probabilities(self.odds):
@@ -171,7 +169,8 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
     """Return the design whose inclusion probabilities are b, which must sum to k. O(n) per step."""
     with np.errstate(divide="ignore"):
         weights = b / (1 - b)  # right if items were independent
-    strength, error, open_ = _strength(b), np.inf, (b > 0) & (b < 1)
+    strength = max(float(b @ (1 - b)), 4 * float((b * (1 - b)).max()), 1e-300)  # nearly Σc
+    open_, error = (b > 0) & (b < 1), np.inf
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     for number in range(STEPS):
         found = ConditionalPoisson(weights, k)
@@ -196,27 +195,11 @@ def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArr
     past:    (θ, gap) of each step, the last one last; a plain step goes from θ to θ + gap.
     weights: of the entries in the size of a gap.
     """
-    theta, gap = past[-1]
-    if len(past) == 1:
-        return theta + gap
-    moves = np.array([theta - earlier for earlier, _ in past][:-1])
-    changes = np.array([gap - earlier for _, earlier in past][:-1])
+    thetas, gaps = (np.array(each) for each in zip(*past, strict=True))
+    changes = gaps[-1] - gaps[:-1]
     weighted = changes * weights
-    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
-    return np.asarray(theta + gap - share @ (moves + changes))
-
-
-def _strength(b: FloatArray) -> float:
-    """Return C with C = Σ_i c_i(C), c_i as in `corrected`, about Σ b (1 - b), by iteration."""
-    most = max(4 * float((part * (1 - part)).max()) for _, part in _slices(b))
-    C = max(sum(float(part @ (1 - part)) for _, part in _slices(b)), most, 1e-300)
-    for _ in range(20):
-        roots = (np.sqrt(np.maximum(1 - 4 * x * (1 - x) / C, 0.0)) for _, x in _slices(b))
-        rest = sum(float(np.sum(1 - root)) / 2 for root in roots)
-        C = max(C * rest, most, 1e-300)
-        if abs(rest - 1) < 1e-3:
-            break
-    return C
+    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gaps[-1], rcond=1e-12)
+    return np.asarray(thetas[-1] + gaps[-1] - share @ (thetas[-1] - thetas[:-1] + changes))
 
 
 def as_probability(odds: FloatArray) -> FloatArray:
@@ -234,18 +217,3 @@ def _slices(values: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, Fl
 
 def _probabilities(odds: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:
     return ((part, as_probability(w)) for part, w in _slices(odds, step))
-
-
-def _scale(weights: FloatArray, k: int) -> float:
-    """Return the factor of the weights that makes Σ p_i close to k."""
-    log_scale = 0.0
-    for _ in range(STEPS):
-        total = variance = 0.0
-        for _, part in _slices(weights):
-            p = as_probability(part * np.exp(log_scale))
-            total += float(p.sum())
-            variance += float(np.sum(p * (1 - p)))
-        if abs(total - k) <= 0.01 + 0.1 * np.sqrt(variance):
-            break
-        log_scale += float(np.clip((k - total) / variance, -3, 3))
-    return float(np.exp(log_scale))

@@ -14,7 +14,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.kernels.quality import Quality
+from dmsgd.kernels.combined import Quality
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix

@@ -1,4 +1,4 @@
-"""Similarity by distance: L_ij = exp(-|x_i - x_j|² / (2 scale²))."""
+"""Kernels of features: `Linear`, L = B Bᵀ, and `RBF`, L_ij = exp(-|x_i - x_j|² / (2 scale²))."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dmsgd.features.convert import as_frozen_features
 from dmsgd.features.map_types import NystromFeatures
 from dmsgd.features.median import median_above_rounding
 from dmsgd.features.products import similarity, squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.scalars import Seed, as_positive, seed_key
+from dmsgd.inputs.scalars import as_positive, seed_key
 from dmsgd.kernels.contract import Kernel, as_subset
 from dmsgd.spectra.decompose import like
 
@@ -24,11 +24,61 @@ SCALES = (1e-153, 9e153)
 
 
 @final
+class Linear(Kernel):
+    """The linear kernel L = B Bᵀ of features B, shape (n, d): anything `diversify` takes for X.
+
+    The rank is at most d, and an entry costs O(d). Features larger than memory, or on a Dask
+    cluster, are read in blocks.
+
+    >>> Linear([[1.0, 0.0], [1.0, 1.0]]).block([0], [0, 1])
+    array([[1., 1.]])
+    """
+
+    features: Features
+
+    def __init__(self, B: Any) -> None:
+        self.features = as_frozen_features(B, "B")
+        self.n = self.features.n
+        #: Fingerprint of what the features were computed from, where they are rounded results.
+        self._origin: str | None = None
+
+    @classmethod
+    def computed(cls, features: Features, origin: str) -> Linear:
+        """Return the kernel of features that are rounded results of what has this fingerprint."""
+        made = cls(features)
+        made._origin = origin
+        return made
+
+    def diag(self) -> FloatArray:
+        return self.features.row_norms2()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
+        return as_array(self.features.take(rows) @ self.features.take(columns).T)
+
+    def columns(self, J: Any) -> Any:
+        return self.features.times(self.features.take(as_items(J, self.n, "J", 1)).T)
+
+    def factor(self) -> Features:
+        return self.features
+
+    def subset(self, items: Any) -> Linear:
+        part = self.features.take(as_subset(items, self.n))
+        return Linear(as_features(part, allow_tiny=True))
+
+    def fingerprint(self) -> str:
+        return self._origin or digest("Linear", self.features.fingerprint())
+
+    def __repr__(self) -> str:
+        return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
+
+
+@final
 class RBF(Kernel):
     """The RBF kernel L_ij = exp(-|x_i - x_j|² / (2 scale²)) of features X, shape (n, d).
 
     The default scale is the median distance between distinct items of a random subsample of
-    1,000 (`median_scale`): half of the pairs are then closer than one scale. An entry costs O(d).
+    1,000: half of the pairs are then closer than one scale. An entry costs O(d).
     Raises ValueError if all items are equal and no scale is given. See also `suggest_scale`.
 
     >>> RBF([[0.0], [1.0]], scale=1.0).diag()
@@ -89,17 +139,10 @@ class RBF(Kernel):
         return f"RBF({self.n} items, scale={self.scale:.4g})"
 
 
-def median_scale(X: Any, seed: Seed = 0) -> float:
-    """Return the median distance between distinct items among 1,000 drawn from X, shape (n, d).
-
-    Raises ValueError if all items are equal. See also `suggest_scale`, `RBF`.
-
-    >>> median_scale([[0.0], [1.0], [3.0]])
-    2.0
-    """
-    X = as_features(X)
-    rng = np.random.default_rng(seed_key(seed))
-    sample = X.take(random_rows(X.n, MEDIAN_SUBSAMPLE, rng))
+def median_scale(X: Features) -> float:
+    """Return the median distance between distinct items among 1,000 drawn from X."""
+    rows = random_rows(X.n, MEDIAN_SUBSAMPLE, np.random.default_rng(seed_key(0)))
+    sample = X.take(rows)
     return median_distance(squared_distances(sample, sample))
 
 
