@@ -18,7 +18,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_fraction, as_positive
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import format_seconds
-from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong
+from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong, first_of_groups
 
 #: Items that are searched at most, however long that may take.
 MOST = 2**24
@@ -180,25 +180,21 @@ def _find(
     n = X.shape[0]
     X, factors, empty = _units(X) if scale is None else (X, np.full(n, scale), np.zeros(n, bool))
     rows = Rows(X, factors)
-    parent = _first_copies(rows)
-    parent[empty] = np.argmax(empty)
-    copies, distinct = (np.flatnonzero(each) for each in (parent != np.arange(n), ~empty))
+    first, closest = _first_copies(rows), None
+    first[empty] = np.argmax(empty)
+    copies, distinct = (np.flatnonzero(each) for each in (first != np.arange(n), ~empty))
     distinct = np.setdiff1d(distinct, copies, assume_unique=True)
-    pairs, squares = np.column_stack([parent[copies], copies]), np.zeros(copies.size)
-    closest = None
+    pairs, squares = np.column_stack([first[copies], copies]), np.zeros(copies.size)
     if distinct.size > 1:
-        search = Search(rows, distinct, parent, limit)
-        search.run(seconds)
-        pairs, closest = np.concatenate([pairs, search.pairs]), search.closest
-        squares = np.concatenate([squares, search.squares])
-    while (parent[parent] != parent).any():
-        parent = parent[parent]
+        search = Search(rows, distinct, limit)
+        found, closest = search.run(seconds), search.closest
+        pairs, squares = (np.concatenate(both) for both in ((pairs, found[0]), (squares, found[1])))
     order = np.lexsort(pairs.T[::-1])
     pairs, squares = pairs[order], squares[order]
     if squares.size:
         best = int(np.argmin(squares))
         closest = *pairs[best].tolist(), float(squares[best])
-    return pairs, squares, parent, closest
+    return pairs, squares, first_of_groups(pairs, np.arange(n)), closest
 
 
 def _units(X: Matrix) -> tuple[Matrix, FloatArray, BoolArray]:
@@ -214,7 +210,7 @@ def _units(X: Matrix) -> tuple[Matrix, FloatArray, BoolArray]:
 
 def _first_copies(rows: Rows) -> IntArray:
     """Return for each row the first one that equals it."""
-    step = 1 + int(PROJECTED / rows.entries())
+    step = rows.at_a_time(PROJECTED)
     parts = (rows.X[at : at + step] + 0.0 for at in range(0, rows.X.shape[0], step))  # no -0.0
     hashes = np.concatenate([row_hashes(part) for part in parts])
     _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)
