@@ -103,9 +103,8 @@ def near_duplicates(
     array([0, 1, 4])
     """
     as_choice(metric, "metric", get_args(Metric))
-    above, seconds = as_fraction(above, "above"), 60 * as_positive(minutes, "minutes")
-    if above == 0:
-        raise ValueError("above must be positive, for at 0 all items are near-duplicates")
+    above = as_positive(as_fraction(above, "above"), "above")
+    seconds = 60 * as_positive(minutes, "minutes")
     F = as_features(X, allow_tiny=metric == "cosine")
     scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
     limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, _most_items(F)))
@@ -187,8 +186,9 @@ def _find(
     pairs, squares = np.column_stack([first[copies], copies]), np.zeros(copies.size)
     if distinct.size > 1:
         search = Search(rows, distinct, limit)
-        found, closest = search.run(seconds), search.closest
-        pairs, squares = (np.concatenate(both) for both in ((pairs, found[0]), (squares, found[1])))
+        search.run(seconds)
+        pairs, closest = np.concatenate([pairs, *search.pairs]), search.closest
+        squares = np.concatenate([squares, *search.squares])
     order = np.lexsort(pairs.T[::-1])
     pairs, squares = pairs[order], squares[order]
     if squares.size:

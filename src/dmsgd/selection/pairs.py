@@ -138,8 +138,8 @@ def factors_of(
 class Search:
     """Finds the pairs of `items` with |u - v|² <= limit.
 
-    pairs:   (p, 2) pairs that were found, the smaller number first, and `squares` their squared
-             distances, (p,). After LISTED pairs, only those that join two groups are added.
+    pairs:   pairs that were found, the smaller number first, and `squares` their squared distances,
+             in parts. After LISTED pairs, only those that join two groups are added.
     closest: where none was found, the closest pair that was compared, and its squared distance.
     """
 
@@ -155,10 +155,10 @@ class Search:
         self.slack = np.maximum.reduceat(slack, starts)
         self.closest: tuple[int, int, float] | None = None
         self.group: IntArray | None = None  # (n,), once there are LISTED pairs
-        self._found, self._count = [(np.empty((0, 2), dtype=np.int64), np.empty(0))], 0
+        self.pairs, self.squares, self._count = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
 
-    def run(self, seconds: float) -> tuple[IntArray, FloatArray]:
-        """Return pairs and squares; raise `TooLong` soon if that takes longer than `seconds`."""
+    def run(self, seconds: float) -> None:
+        """Compare all pairs; raise `TooLong` after a while if that takes longer than `seconds`."""
         what = f"the search for near-duplicates among {self.items.size:,} items"
         blocks = np.random.default_rng(0).permutation(self.slack.size).tolist()
         total, done, tried = sum(self.near_blocks(block).size for block in blocks), 0, False
@@ -174,8 +174,6 @@ class Search:
                     raise TooLong(expected)
                 advice = "with fewer minutes= a part of the items is searched"
                 announce(SPEED * expected, self.A.size + 3 * LISTED, what, advice)
-        pairs, squares = (np.concatenate(each) for each in zip(*self._found, strict=True))
-        return pairs, squares
 
     def _pieces(self, blocks: list[int]) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks, each with a few that are to be compared with it."""
@@ -216,24 +214,20 @@ class Search:
                 pairs = pairs[one != other]
             some, pairs = pairs[:step], pairs[step:]
             squares = self.rows.squares(*some.T)
-            if not self._count and len(some):
+            if len(some) and not self._count:
                 best = int(squares.argmin())
                 if self.closest is None or squares[best] < self.closest[2]:
                     self.closest = *some[best].tolist(), float(squares[best])
             near = np.flatnonzero(squares <= self.limit)
             if near.size and self.group is not None:
                 near = near[joining(self.group[some[near]], self.group.size)]
-            self._found.append((some[near], squares[near]))
+            self.pairs.append(some[near])
+            self.squares.append(squares[near])
             self._count += near.size
             if near.size and self._count >= LISTED:
-                self._join()
-
-    def _join(self) -> None:
-        """Find the groups of the pairs so far."""
-        if self.group is None:
-            self.group = np.arange(self.rows.X.shape[0])
-            self._found = [tuple(np.concatenate(each) for each in zip(*self._found, strict=True))]
-        self.group = first_of_groups(self.group[self._found[-1][0]], self.group)
+                new = np.concatenate(self.pairs) if self.group is None else some[near]
+                group = np.arange(self.rows.X.shape[0]) if self.group is None else self.group
+                self.group = first_of_groups(group[new], group)
 
 
 def first_of_groups(pairs: IntArray, group: IntArray) -> IntArray:
