@@ -18,7 +18,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_fraction, as_positive
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import format_seconds
-from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong
+from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong, first_of_groups
 
 #: Items that are searched at most, however long that may take.
 MOST = 2**24
@@ -103,9 +103,8 @@ def near_duplicates(
     array([0, 1, 4])
     """
     as_choice(metric, "metric", get_args(Metric))
-    above, seconds = as_fraction(above, "above"), 60 * as_positive(minutes, "minutes")
-    if above == 0:
-        raise ValueError("above must be positive, for at 0 all items are near-duplicates")
+    above = as_positive(as_fraction(above, "above"), "above")
+    seconds = 60 * as_positive(minutes, "minutes")
     F = as_features(X, allow_tiny=metric == "cosine")
     scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
     limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, _most_items(F)))
@@ -180,25 +179,22 @@ def _find(
     n = X.shape[0]
     X, factors, empty = _units(X) if scale is None else (X, np.full(n, scale), np.zeros(n, bool))
     rows = Rows(X, factors)
-    parent = _first_copies(rows)
-    parent[empty] = np.argmax(empty)
-    copies, distinct = (np.flatnonzero(each) for each in (parent != np.arange(n), ~empty))
+    first, closest = _first_copies(rows), None
+    first[empty] = np.argmax(empty)
+    copies, distinct = (np.flatnonzero(each) for each in (first != np.arange(n), ~empty))
     distinct = np.setdiff1d(distinct, copies, assume_unique=True)
-    pairs, squares = np.column_stack([parent[copies], copies]), np.zeros(copies.size)
-    closest = None
+    pairs, squares = np.column_stack([first[copies], copies]), np.zeros(copies.size)
     if distinct.size > 1:
-        search = Search(rows, distinct, parent, limit)
+        search = Search(rows, distinct, limit)
         search.run(seconds)
-        pairs, closest = np.concatenate([pairs, search.pairs]), search.closest
-        squares = np.concatenate([squares, search.squares])
-    while (parent[parent] != parent).any():
-        parent = parent[parent]
+        pairs, closest = np.concatenate([pairs, *search.pairs]), search.closest
+        squares = np.concatenate([squares, *search.squares])
     order = np.lexsort(pairs.T[::-1])
     pairs, squares = pairs[order], squares[order]
     if squares.size:
         best = int(np.argmin(squares))
         closest = *pairs[best].tolist(), float(squares[best])
-    return pairs, squares, parent, closest
+    return pairs, squares, first_of_groups(pairs, np.arange(n)), closest
 
 
 def _units(X: Matrix) -> tuple[Matrix, FloatArray, BoolArray]:
@@ -214,7 +210,7 @@ def _units(X: Matrix) -> tuple[Matrix, FloatArray, BoolArray]:
 
 def _first_copies(rows: Rows) -> IntArray:
     """Return for each row the first one that equals it."""
-    step = 1 + int(PROJECTED / rows.entries())
+    step = rows.at_a_time(PROJECTED)
     parts = (rows.X[at : at + step] + 0.0 for at in range(0, rows.X.shape[0], step))  # no -0.0
     hashes = np.concatenate([row_hashes(part) for part in parts])
     _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)

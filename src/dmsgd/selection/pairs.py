@@ -1,10 +1,10 @@
 """All pairs of rows that are near each other, found without comparing every pair.
 
-Rows are centred and projected on a few principal directions of a sample, and the length of what is
-left becomes one more coordinate. No distance between these short rows is longer than between the
-rows themselves: |u - v|² >= |Pu - Pv|² + (|u - Pu| - |v - Pv|)². So pairs that are far apart here
-need no comparison. Short rows are compared by products in float32, with a margin for all rounding
-errors on the way, and blocks of them that lie far apart are skipped.
+Rows are projected on a few principal directions of a sample, and the length of what is left
+becomes one more coordinate. No distance between these short rows is longer than between the rows
+themselves: |u - v|² >= |Pu - Pv|² + (|u - Pu| - |v - Pv|)². So pairs that are far apart here need
+no comparison. Short rows are compared by products in float32, with a margin for all rounding errors
+on the way, and blocks of them that lie far apart are skipped. What is left is compared in float64.
 """
 
 from __future__ import annotations
@@ -12,31 +12,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
 from dmsgd.runtime.progress import SPEED, Progress, announce
-from dmsgd.samplers.factored_rows import SparseRows
 from dmsgd.spectra.rounding import EPS
 
-#: Rows that principal directions are taken from, fewer where they are long; as many others decide
-#: how many directions are used.
-SAMPLE, LEAST, NUMBERS = 512, 64, 2**25
-#: Numbers of directions that are tried, and numbers in all directions together, at most.
-DIRECTIONS, BASIS = (8, 16, 32, 64, 128), 2**22
-#: Times in units of a multiplication of short rows: of a pair of short rows beside these, and of
-#: comparing two rows, beside and for each entry. Measured on a Neoverse-N1.
-SHORT_PAIR, PAIR, PAIR_ENTRY = 8, 1000, 6
+#: Rows that principal directions are taken from, fewer where they are long, and directions.
+SAMPLE, LEAST, NUMBERS, DIRECTIONS = 512, 64, 2**25, 32
 #: Rows in a block at least, blocks at most, and products that are computed at a time.
 BLOCK, BLOCKS, PRODUCTS = 256, 4096, 2**20
 #: After this many pairs, only those that join two groups are listed.
 LISTED = 2**20
-#: Entries that are compared, and numbers that are projected, at a time: well below a second.
-ENTRIES, PROJECTED = 2**28, 2**22
+#: Numbers that are compared, and that are projected, at a time.
+ENTRIES, PROJECTED = 2**18, 2**22
 #: The time of a search is estimated after this many seconds, or this share of those it may take.
 TRIAL, SHARE = 15.0, 1 / 20
 #: Entries of rows are cut to this size for the bound, so that their squares are no float32 inf.
@@ -65,209 +60,190 @@ class Rows:
     factors: FloatArray
 
     def take(self, items: IntArray) -> Matrix:
-        """Return these rows, with entries of at most FARTHEST."""
-        U = scale_rows(self.X[items], self.factors[items])
-        values = U.data if is_sparse(U) else U
-        np.clip(values, -FARTHEST, FARTHEST, out=values)
-        return U
+        """Return these rows."""
+        return scale_rows(self.X[items], self.factors[items])
 
-    def entries(self) -> float:
-        """Return the mean number of entries of a row, at least 1."""
+    def at_a_time(self, numbers: int) -> int:
+        """Return how many rows have about so many entries."""
         n, d = self.X.shape
-        return float(max(1.0, self.X.nnz / n) if is_sparse(self.X) else d)
-
-    def points(self) -> tuple[Any, Any]:
-        """Return the record of the rows for compiled loops, and the arrays that it points to."""
-        from dmsgd.compiled.duplicates import POINTS
-
-        if is_sparse(self.X):
-            indptr, indices, X = SparseRows.of(self.X)
-        else:
-            indptr, indices, X = None, None, np.ascontiguousarray(self.X)
-        own = {"X": X, "indptr": indptr, "indices": indices, "factors": self.factors}
-        return POINTS.new(**own, d=self.X.shape[1]), own
+        return 1 + int(numbers / max(1.0, self.X.nnz / n if is_sparse(self.X) else d))
 
     def squares(self, one: IntArray, other: IntArray) -> FloatArray:
         """Return |u - v|² of these pairs of rows."""
-        from dmsgd.compiled.duplicates import pair_squares
-
-        (points, _arrays), step = self.points(), 1 + int(ENTRIES / self.entries())
-        out = np.empty(one.size)
+        step, found = self.at_a_time(ENTRIES), np.empty(one.size)
         for first in range(0, one.size, step):
             part = slice(first, first + step)
-            pair_squares(points, one[part], other[part], out[part].size, out[part])
-        return out
+            with np.errstate(over="ignore"):  # of rows that are very far apart
+                found[part] = row_norms2(self.take(one[part]) - self.take(other[part]))
+        return found
 
 
-@final
-class ShortRows:
-    """Rows of a few numbers, between which no distance is longer than between the rows.
+def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], FloatArray]:
+    """Return rows Y of a few numbers, whose distances are no longer than between the rows.
 
-    Y:     (n, directions + 1) in float32.
-    slack: (n,) for rounding errors: |u - v|² <= limit implies that
-           |y - y'|² <= (1 + MARGIN) limit + 2 (slack + slack'), also as float32 computes it.
+    Also returned is a slack for rounding errors: |u - v|² <= limit implies that
+    |y - y'|² <= (1 + MARGIN) limit + 2 (slack + slack'), also as float32 computes it. With errors e
+    and e' of y and y', |y - y'|² <= (1 + MARGIN) |u - v|² + (1 + 1 / MARGIN) (e + e')², and
+    (e + e')² <= 2 (e² + e'²). The error of the rest is that of its square, at most
+    32 d EPS |u - c|², before the root is taken.
     """
+    d = rows.X.shape[1]
+    size = int(np.clip(NUMBERS // d, LEAST, SAMPLE))
+    sample = items[random_rows(items.size, size, np.random.default_rng(0))]
+    centre = np.zeros(d) if is_sparse(rows.X) else _cut(rows.take(sample)).mean(0)
 
-    def __init__(self, rows: Rows, items: IntArray, limit: float) -> None:
-        size = int(np.clip(NUMBERS // rows.X.shape[1], LEAST, SAMPLE))
-        sample = items[random_rows(items.size, 2 * size, np.random.default_rng(0))]
-        some = rows.take(sample[::2])
-        self.centre = np.asarray(some.mean(0)).ravel()
-        self.basis = _principal_directions(some, self.centre)
-        self._choose(rows.take(sample[1::2]), limit, PAIR + PAIR_ENTRY * rows.entries())
-        step = 1 + int(PROJECTED / max(rows.entries(), self.basis.shape[1]))
-        tell, parts = Progress(f"projections of {items.size:,} items"), []
-        for first in range(0, items.size, step):
-            parts.append(self._shorten(rows.take(items[first : first + step])))
-            tell(min(1.0, (first + step) / items.size))
-        self.Y, self.slack = (np.concatenate(each) for each in zip(*parts, strict=True))
+    def centred(some: IntArray) -> Matrix:
+        U = _cut(rows.take(some))
+        return U if is_sparse(U) else U - centre  # sparse rows stay sparse
 
-    def _choose(self, some: Matrix, limit: float, compared: float) -> None:
-        """Keep as many directions as take the least time, by the pairs of some rows."""
-        (Y, squares, _), count, most = self._project(some), some.shape[0], self.basis.shape[1]
-        costs = {}
-        for p in {min(each, most) for each in DIRECTIONS}:
-            own = row_norms2(Y[:, :p])
-            rest = _rest(squares, own)
-            apart = own[:, None] + own - 2 * Y[:, :p] @ Y[:, :p].T + (rest[:, None] - rest) ** 2
-            near = np.count_nonzero(np.triu(apart <= limit, 1)) / max(1, count * (count - 1) / 2)
-            costs[p] = SHORT_PAIR + p + compared * near
-        self.basis = self.basis[:, : min(costs, key=lambda p: (costs[p], p))]
-
-    def _project(self, U: Matrix) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (u - c) Q, |u - c|², and lengths that their rounding errors are relative to."""
-        far = float(np.linalg.norm(self.centre))
-        if is_sparse(U):
-            Y = as_array(U @ self.basis) - self.centre @ self.basis
-            squares = np.maximum(row_norms2(U) - 2 * (U @ self.centre) + far**2, 0.0)
-            return Y, squares, np.sqrt(squares) + 2 * far
-        U -= self.centre
-        squares = row_norms2(U)
-        return U @ self.basis, squares, np.sqrt(squares) + np.sqrt(EPS) * far
-
-    def _shorten(self, U: Matrix) -> tuple[npt.NDArray[np.float32], FloatArray]:
-        """Return Y and slack of these rows.
-
-        With errors e and e' of y and y', |y - y'|² <= (1 + MARGIN) |u - v|² +
-        (1 + 1 / MARGIN) (e + e')², and (e + e')² <= 2 (e² + e'²). The error of the rest is that of
-        its square, at most 32 d EPS |u - c|², before the root is taken.
-        """
-        Y, squares, lengths = self._project(U)
-        short = np.column_stack([Y, _rest(squares, row_norms2(Y))]).astype(np.float32)
-        errors = 32 * max(64, self.centre.size) * EPS * lengths**2
+    Z = centred(sample)
+    V = np.linalg.eigh(as_array(Z @ Z.T))[1][:, ::-1][:, : min(max(1, size - 1), d, DIRECTIONS)]
+    basis, far = np.linalg.qr(as_array(Z.T @ V))[0], float(np.linalg.norm(centre))
+    step, parts = rows.at_a_time(PROJECTED), []
+    tell = Progress(f"projections of {items.size:,} items")
+    for first in range(0, items.size, step):
+        U = centred(items[first : first + step])
+        squares, Y = row_norms2(U), as_array(U @ basis)
+        rest = np.sqrt(np.maximum(squares - row_norms2(Y), 0.0))
+        short = np.column_stack([Y, rest]).astype(np.float32)
+        errors = 32 * max(64, d) * EPS * (np.sqrt(squares) + np.sqrt(EPS) * far) ** 2
         products = 2 * (short.shape[1] + 8) * SINGLE * row_norms2(short.astype(np.float64))
-        return short, (1.01 / MARGIN) * errors + products
+        parts.append((short, (1.01 / MARGIN) * errors + products))
+        tell(min(1.0, (first + step) / items.size))
+    short, slack = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return short, slack
 
 
-def _rest(squares: FloatArray, own: FloatArray) -> FloatArray:
-    """Return the length of what directions leave of rows with these squared lengths."""
-    return np.asarray(np.sqrt(np.maximum(squares - own, 0.0)))
+def _cut(U: Matrix) -> Matrix:
+    """Return rows with entries of at most FARTHEST."""
+    values = U.data if is_sparse(U) else U
+    np.clip(values, -FARTHEST, FARTHEST, out=values)
+    return U
 
 
-def _principal_directions(some: Matrix, centre: FloatArray) -> FloatArray:
-    """Return an orthonormal basis, in columns, from the largest eigenvectors of (Z Zᵀ), Z = U - c.
+def factors_of(
+    Y: npt.NDArray[np.float32], slack: FloatArray, limit: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return A and B such that A_i · B_j >= 0 in float32 for all rows with |u_i - u_j|² <= limit.
 
-    Sparse rows stay sparse.
+    Without rounding, A_i · B_j = (limit - |y_i - y_j|²) / 2.
     """
-    count, d = some.shape
-    most = min(count - 1, d, DIRECTIONS[-1], max(1, BASIS // d))
-    side = as_array(some @ centre)
-    G = as_array(some @ some.T) - side[:, None] - side + centre @ centre
-    V = np.linalg.eigh(G)[1][:, ::-1][:, :most]
-    return np.linalg.qr(as_array(some.T @ V) - np.outer(centre, V.sum(0)))[0]
+    limit = (1 + 2 * MARGIN) * limit + float(np.finfo(np.float32).tiny)
+    size = (limit / 4 + slack - row_norms2(Y.astype(np.float64)) / 2).astype(np.float32)
+    one = np.ones_like(size)
+    return np.column_stack([Y, size, one]), np.column_stack([Y, one, size])
 
 
 @final
 class Search:
-    """Finds the pairs of `items` with |u - v|² <= limit, and puts them into groups.
+    """Finds the pairs of `items` with |u - v|² <= limit.
 
-    parent:  (n,) another item of each item's group with a smaller number; of the first, itself.
-    pairs:   (p, 2) pairs that were found, and `squares` their squared distances, (p,).
-    closest: where none was found, the closest pair that was seen, and its squared distance.
+    pairs:   pairs that were found, the smaller number first, and `squares` their squared distances,
+             in parts. After LISTED pairs, only those that join two groups are added.
+    closest: where none was found, the closest pair that was compared, and its squared distance.
     """
 
-    def __init__(self, rows: Rows, items: IntArray, parent: IntArray, limit: float) -> None:
-        from dmsgd.compiled.duplicates import SEARCH
-
-        (self.points, self.arrays), self.rows = rows.points(), rows
-        self.parent, self.limit = parent, limit
-        short, n = ShortRows(rows, items, limit), items.size
-        self.block = max(BLOCK, -(-n // BLOCKS))
-        order = _strips(short.Y, self.block)
-        self.items, self.Y, slack = items[order], short.Y[order], short.slack[order]
-        self.apart = (1 + 2 * MARGIN) * limit + float(np.finfo(np.float32).tiny)
-        sizes = row_norms2(self.Y.astype(np.float64)) / 2 - slack
-        self.right = sizes.astype(np.float32)
-        self.left = (sizes - self.apart / 2).astype(np.float32)
-        starts = np.arange(0, n, self.block)
-        self.low, self.high = (f.reduceat(self.Y, starts) for f in (np.minimum, np.maximum))
-        self.slack, self.sizes = np.maximum.reduceat(slack, starts), np.diff(starts, append=n)
-        room = n + min(LISTED, n * (n - 1) // 2)
-        self.pairs, self.squares = np.empty((room, 2), dtype=np.int64), np.empty(room)
-        self.least = np.array([np.inf])
-        self.search = SEARCH.new(
-            listed=LISTED, parent=parent, pairs=self.pairs, squares=self.squares, closest=self.least
-        )
+    def __init__(self, rows: Rows, items: IntArray, limit: float) -> None:
+        self.rows, self.limit = rows, limit
+        Y, slack = short_rows(rows, items)
+        self.block = max(BLOCK, -(-items.size // BLOCKS))
+        order = _strips(Y, self.block)
+        self.items, Y, slack = items[order], Y[order], slack[order]
+        self.A, self.B = factors_of(Y, slack, limit)
+        starts = np.arange(0, items.size, self.block)
+        self.low, self.high = (f.reduceat(Y, starts) for f in (np.minimum, np.maximum))
+        self.slack = np.maximum.reduceat(slack, starts)
         self.closest: tuple[int, int, float] | None = None
+        self.group: IntArray | None = None  # (n,), once there are LISTED pairs
+        self.pairs, self.squares, self._count = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
 
     def run(self, seconds: float) -> None:
         """Compare all pairs; raise `TooLong` after a while if that takes longer than `seconds`."""
-        total = sum(self.sizes[self._others(block)].sum() for block in range(self.sizes.size))
         what = f"the search for near-duplicates among {self.items.size:,} items"
-        tell, began, first, done, tried = Progress(what), 0.0, 0, 0, False
-        for block, others in self._pieces():
+        blocks = np.random.default_rng(0).permutation(self.slack.size).tolist()
+        total, done, tried = sum(self.near_blocks(block).size for block in blocks), 0, False
+        tell = Progress(what)
+        for block, others in self._pieces(blocks):
             self._compare(block, others)
-            done += self.sizes[others].sum()
+            done += others.size
             tell(done / total)
-            passed = time.monotonic() - began
-            if not first:  # the clock starts here: the first piece may have waited for the compiler
-                began, first = time.monotonic(), done
-            elif not tried and done < total and passed > min(TRIAL, SHARE * seconds):
-                tried, expected = True, passed * total / (done - first)
+            passed = time.monotonic() - tell.began
+            if not tried and done < total and passed > min(TRIAL, SHARE * seconds):
+                tried, expected = True, passed * total / done
                 if expected > seconds:
                     raise TooLong(expected)
-                size = self.Y.size // 2 + 3 * self.squares.size
                 advice = "with fewer minutes= a part of the items is searched"
-                announce(SPEED * expected, size, what, advice)
-        found = int(self.search["found"])
-        self.pairs, self.squares = self.pairs[:found], self.squares[:found]
-        if np.isfinite(self.least[0]):
-            first, second = int(self.search["first"]), int(self.search["second"])
-            self.closest = first, second, float(self.least[0])
+                announce(SPEED * expected, self.A.size + 3 * LISTED, what, advice)
 
-    def _pieces(self) -> Iterator[tuple[int, IntArray]]:
-        """Yield blocks, in random order, each with a few that are to be compared with it."""
+    def _pieces(self, blocks: list[int]) -> Iterator[tuple[int, IntArray]]:
+        """Yield blocks, each with a few that are to be compared with it."""
         step = max(1, PRODUCTS // self.block**2)
-        for block in np.random.default_rng(0).permutation(self.sizes.size).tolist():
-            others = self._others(block)
+        for block in blocks:
+            others = self.near_blocks(block)
             for first in range(0, others.size, step):
                 yield block, others[first : first + step]
 
-    def _others(self, block: int) -> IntArray:
+    def near_blocks(self, block: int) -> IntArray:
         """Return this block and later ones that are not far from it."""
         here, later = slice(block, block + 1), slice(block, None)
         gaps = np.maximum(self.low[later] - self.high[here], self.low[here] - self.high[later])
-        near = self.apart + 2 * (self.slack[here] + self.slack[later])
+        near = (1 + 3 * MARGIN) * self.limit + 2 * (self.slack[here] + self.slack[later])
         return block + np.flatnonzero(row_norms2(np.maximum(gaps, 0.0)) <= near)
 
     def _compare(self, block: int, others: IntArray) -> None:
         """Compare the rows of a block with those of others, of which it may be the first itself."""
-        from dmsgd.compiled.duplicates import SEARCH, compare_block
-
         own = slice(block * self.block, (block + 1) * self.block)
         columns = (others[:, None] * self.block + np.arange(self.block)).ravel()
         columns = columns[columns < self.items.size]
-        G = self.Y[own] @ self.Y[columns].T
-        pause = 1 + int(ENTRIES / self.rows.entries())
-        arrays = {
-            "G": G, "left": self.left[own], "right": self.right[columns],
-            "row_items": self.items[own], "column_items": self.items[columns],
-        }  # fmt: skip
-        diagonal, width = others[0] == block, columns.size
-        SEARCH.fill(self.search, rows=len(G), width=width, diagonal=diagonal, pause=pause, **arrays)
-        SEARCH.fill(self.search, row=0, column=0)
-        while compare_block(self.points, self.search, self.limit, self.apart):
-            pass
+        G = self.A[own] @ self.B[columns].T
+        if others[0] == block:
+            G[np.tril_indices(len(G))] = -np.inf
+        top = int(G.argmax())
+        near = np.flatnonzero(G >= 0) if G.flat[top] >= 0 else np.array([top])
+        if near.size > 1 or G.flat[top] > -np.inf:
+            row, column = np.divmod(near, columns.size)
+            pairs = self.items[np.column_stack([own.start + row, columns[column]])]
+            self._add(np.sort(pairs, axis=1))
+
+    def _add(self, pairs: IntArray) -> None:
+        """Add those of these pairs that are near."""
+        step = self.rows.at_a_time(ENTRIES)
+        while len(pairs):
+            if self.group is not None:
+                one, other = self.group[pairs].T
+                pairs = pairs[one != other]
+            some, pairs = pairs[:step], pairs[step:]
+            squares = self.rows.squares(*some.T)
+            if len(some) and not self._count:
+                best = int(squares.argmin())
+                if self.closest is None or squares[best] < self.closest[2]:
+                    self.closest = *some[best].tolist(), float(squares[best])
+            near = np.flatnonzero(squares <= self.limit)
+            if near.size and self.group is not None:
+                near = near[joining(self.group[some[near]], self.group.size)]
+            self.pairs.append(some[near])
+            self.squares.append(squares[near])
+            self._count += near.size
+            if near.size and self._count >= LISTED:
+                new = np.concatenate(self.pairs) if self.group is None else some[near]
+                group = np.arange(self.rows.X.shape[0]) if self.group is None else self.group
+                self.group = first_of_groups(group[new], group)
+
+
+def first_of_groups(pairs: IntArray, group: IntArray) -> IntArray:
+    """Return for each item the smallest number of its group, after pairs of groups were joined."""
+    n = group.size
+    graph = sparse.coo_array((np.ones(len(pairs), dtype=bool), tuple(pairs.T)), shape=(n, n))
+    labels = connected_components(graph, directed=False)[1]
+    first = np.unique(labels, return_index=True)[1]
+    return np.asarray(first[labels][group])
+
+
+def joining(pairs: IntArray, n: int) -> IntArray:
+    """Return the places of pairs that join n groups as all of these pairs do: a spanning forest."""
+    first = np.unique(pairs, axis=0, return_index=True)[1]
+    graph = sparse.coo_array((first + 1.0, tuple(pairs[first].T)), shape=(n, n))
+    return np.asarray(minimum_spanning_tree(graph.tocsr()).data, dtype=np.int64) - 1
 
 
 def _strips(Y: npt.NDArray[np.float32], block: int) -> IntArray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.median import sampled_pairs
-from dmsgd.features.products import squared_distances, stack
+from dmsgd.features.products import stack
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.runtime.memory import reserve, total_memory
 from dmsgd.selection.cover import covering_set
@@ -94,11 +94,6 @@ class PartsPool(Pool):
         for block, found in enumerate(self.F.map_blocks(work, "covered", arguments)):
             for part, result in found:
                 yield slice(bounds[block] + part.start, bounds[block] + part.stop), result
-
-    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
-        """Return the squared distances of items to chosen candidates."""
-        covered = self.F if self.other is None else self.other
-        return np.asarray(squared_distances(covered.take(items), self.F.take(chosen)))
 
     def compared(self, items: IntArray, free: IntArray, known: IntArray) -> tuple[Any, ...]:
         """Return a pool of these in memory, of free candidates only some, and their numbers."""

@@ -34,12 +34,15 @@ FEW_KEPT, PART_KEPT = 2**22, 8
 class Pool(ABC):
     """n candidates, and N items that they are to cover.
 
+    F:       rows of the candidates, and `other`, those of the items, None if these are the same.
     same:    whether these are the candidates.
     square:  m of the similarity exp(-d² / m).
     median:  the median squared distance; `square` is smaller where items are given.
     largest: of the similarities that are given.
     """
 
+    F: Any
+    other: Features | None
     n: int
     N: int
     same: bool
@@ -56,9 +59,10 @@ class Pool(ABC):
         squares: their squared distances to the chosen candidates, (items, chosen).
         """
 
-    @abstractmethod
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
         """Return the squared distances of items to chosen candidates, (items, chosen)."""
+        covered = self.F if self.other is None else self.other
+        return np.asarray(squared_distances(covered.take(items), self.F.take(chosen)))
 
     def compared(self, items: IntArray, free: IntArray, known: IntArray) -> tuple[Any, ...]:
         """Return a pool in memory of which these are all or a part, and the numbers of each there.
@@ -148,10 +152,6 @@ class RowPool(MemoryPool):
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         return distances_to(self.F.take(chosen), self._rows)
-
-    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
-        covered = self.F if self.other is None else self.other
-        return np.asarray(squared_distances(covered.take(items), self.F.take(chosen)))
 
     def near(self, item: int, square: float) -> BoolArray:
         one, X = self.F.take(np.array([item])), self.F.unwrap()

@@ -23,6 +23,13 @@ from dmsgd.selection.pool import MemoryPool, Pool
 Metric = Literal["euclidean", "cosine", "precomputed"]
 #: A budget may be exceeded by this share of it, which is rounding.
 ROUNDING = 1e-12
+#: Arguments that need another one, and why.
+NEEDS = (
+    ("budget", "costs", "a budget is in units of costs"),
+    ("costs", "budget", "a budget is in units of costs"),
+    ("at_most", "groups", "pass the group of each item"),
+    ("at_least", "groups", "pass the group of each item"),
+)
 #: Items that cost a smaller share of the dearest than this cost as much.
 CHEAPEST = 1e-100
 
@@ -55,12 +62,9 @@ class Wishes:
             )
         if k is None and not asked & {"budget", "until"}:
             raise InputError("how many items? give k, budget or until")
-        for one, other in (("budget", "costs"), ("costs", "budget")):
+        for one, other, why in NEEDS:
             if one in asked and other not in asked:
-                raise InputError(f"{one} is given without {other}: a budget is in units of costs")
-        for one in {"at_most", "at_least"} & asked:
-            if "groups" not in asked:
-                raise InputError(f"{one} is given without groups; pass the group of each item")
+                raise InputError(f"{one} is given without {other}: {why}")
         if "groups" in asked and not {"at_most", "at_least"} & asked:
             raise InputError("groups are given without at_most or at_least; pass one of them")
         if "at_least" in asked and k is None and "budget" not in asked:
@@ -87,7 +91,10 @@ class Wishes:
                     f"budget={budget:g} does not pay for the items of at_least: the cheapest cost "
                     f"{needed:g}"
                 )
-        return Rules(free, places, costs, budget, quotas, self._until(), self._apart(metric, pool))
+        until = np.inf
+        if self.until is not None:
+            until = as_positive(as_fraction(self.until, "until"), "until")
+        return Rules(free, places, costs, budget, quotas, until, self._apart(metric, pool))
 
     def _costs(self, X: Any, free: BoolArray) -> tuple[FloatArray | None, float]:
         """Return what items cost, None if nothing, and the budget."""
@@ -125,20 +132,11 @@ class Wishes:
             )
         return Quotas(codes, most, least)
 
-    def _until(self) -> float:
-        """Return the share of demand at which the set is complete; infinite if there is none."""
-        if self.until is None:
-            return np.inf
-        if (share := as_fraction(self.until, "until")) == 0:
-            raise InputError("until must be above 0: the share of demand that is to be covered")
-        return share
-
     def _apart(self, metric: Metric, pool: Pool) -> float:
         """Return the squared distance that chosen items must exceed; -1 if any will do."""
         if self.duplicates is None:
             return -1.0
-        if (above := as_fraction(self.duplicates, "duplicates")) == 0:
-            raise InputError("duplicates must be above 0: a similarity such as 0.995")
+        above = as_positive(as_fraction(self.duplicates, "duplicates"), "duplicates")
         if metric == "cosine":
             return 2 * (1 - above)
         return max(0.0, -float(np.log(above / pool.largest))) * pool.median
