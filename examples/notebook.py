@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.func import functional_call, grad, vmap
 
 import dmsgd
 from data import long_tailed_digits
@@ -44,7 +45,15 @@ show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 torch.manual_seed(0)
 inputs, targets = torch.tensor(X), torch.tensor(y)
 model, loss = torch.nn.Linear(64, 10), torch.nn.functional.cross_entropy
-gradients = dmsgd.torch.item_gradients(model, loss, inputs, targets)
+parameters = {name: value.detach() for name, value in model.named_parameters()}
+
+
+def single(parameters: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return loss(functional_call(model, parameters, (x[None],)), y[None])
+
+
+found = vmap(grad(single), in_dims=(None, 0, 0))(parameters, inputs, targets)
+gradients = torch.cat([each.flatten(1) for each in found.values()], dim=1)
 show(diagnostics.gradient_variance(design, gradients))
 
 # %% A schedule, and one page about all of it
