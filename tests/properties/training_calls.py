@@ -367,7 +367,6 @@ TRAINING = {
         {
             "dataset": DATASET,
             "design": DRAWN,
-            "batch_size": Kind({"None": lambda s: None, "k": lambda s: s.k}, given.COUNT_BAD),
             "accumulation": Kind({"1": lambda s: 1}, kinds.COUNT.bad, kinds.COUNT.good),
             "steps": kinds.COUNT.optional(),
             "seed": SEED,

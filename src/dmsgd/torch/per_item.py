@@ -33,16 +33,15 @@ def embed(
     batch_size: int = 256,
     num_workers: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
-    output: str | int | None = None,
 ) -> npt.NDArray[np.float32]:
     """Return model(x) for every item in the order of the dataset, shape (n, d), float32.
 
-    model:      for example model.features, the part of a network whose output you want. It runs in
-                evaluation mode without gradients; its parts get back the modes they had.
+    model:      for example model.features, the part of a network whose output you want, which is a
+                tensor with a row per item. It runs in evaluation mode without gradients; its parts
+                get back the modes they had.
     data:       a map-style dataset. The first field of a batch is the model's input.
     batch_size: items per forward pass.
     num_workers, collate_fn: as in DataLoader.
-    output:     which field, if the model returns a mapping or a tuple.
 
     A dataset that augments its items at random gives other features in every call, so pass one
     without augmentation; `embed` warns if the first items differ when they are read twice.
@@ -71,12 +70,13 @@ def embed(
             for batch in batches:
                 inputs = _inputs(batch).to(like.device)
                 inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-                result = _field(model(inputs), output)
+                result = model(inputs)
+                if not isinstance(result, torch.Tensor):
+                    kind = f"a {type(result).__name__}; wrap it in a module that returns one field"
+                    raise TypeError(f"the model must return a tensor, got {kind}")
                 if result.shape[:1] != inputs.shape[:1]:
-                    raise ValueError(
-                        f"the model must return one row per item, got shape {tuple(result.shape)} "
-                        f"for inputs of shape {tuple(inputs.shape)}"
-                    )
+                    shapes = f"{tuple(result.shape)} for inputs of shape {tuple(inputs.shape)}"
+                    raise ValueError(f"the model must return one row per item, got shape {shapes}")
                 parts.append(result.reshape(len(result), -1).float().cpu())
     finally:
         for module, mode in modes.items():
@@ -100,10 +100,8 @@ def _warn_augmented(batches: DataLoader[Any]) -> None:
 def check_numbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
     if isinstance(data, IterableDataset) or not is_numbered(data):
-        raise TypeError(
-            f"{name} is a {type(data).__name__}, whose items have no numbers; pass a map-style "
-            f"dataset"
-        )
+        problem = f"{name} is a {type(data).__name__}, whose items have no numbers"
+        raise TypeError(f"{problem}; pass a map-style dataset")
 
 
 def _inputs(batch: Any) -> torch.Tensor:
@@ -113,20 +111,6 @@ def _inputs(batch: Any) -> torch.Tensor:
             raise TypeError(f"the first field of the data is a {kind}; models take tensors")
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
-
-
-def _field(result: Any, output: str | int | None) -> torch.Tensor:
-    """Return the one tensor of a model's result, or the one that `output` names."""
-    if isinstance(result, torch.Tensor):
-        return result
-    fields = result.items() if isinstance(result, Mapping) else enumerate(result)
-    tensors = {name: value for name, value in fields if isinstance(value, torch.Tensor)}
-    if output is None and len(tensors) == 1:
-        (output,) = tensors
-    if output not in tensors:
-        names = ", ".join(map(repr, tensors))
-        raise ValueError(f"the model returns several things; pass output= one of {names}")
-    return tensors[output]
 
 
 def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
