@@ -21,7 +21,7 @@ NAMES = {w: str(w) for w in range(WORDS)}
 
 def model(**changes):
     return LatentDirichletAllocation(
-        TOPICS, random_state=0, **{**lda.sklearn_settings(DESIGN), **changes}
+        TOPICS, random_state=0, **{"batch_size": K, "total_samples": N, **changes}
     )
 
 
@@ -173,10 +173,10 @@ NEGATIVE, MISSING = COUNTS - 1, np.where(COUNTS > 2, np.nan, COUNTS)
 BAD = {
     "batch_size": (
         lambda: lda.train(model(batch_size=4), COUNTS, DESIGN, 1), ValueError,
-        "batch_size=4 .*batch_size >= 5 and total_samples = 60.*set_params"),
+        "batch_size=4 .*set_params.batch_size=5, total_samples=60"),
     "total_samples": (
         lambda: lda.train(LatentDirichletAllocation(), COUNTS, DESIGN, 1), ValueError,
-        r"total_samples=1e\+06; .*total_samples = 60"),
+        r"total_samples=1e\+06; .*total_samples=60"),
     "another model": (
         lambda: lda.train(MiniBatchKMeans(), COUNTS, DESIGN, 1), TypeError, "got MiniBatchKMeans"),
     "other n": (

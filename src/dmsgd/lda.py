@@ -4,8 +4,7 @@ Each batch of S = k documents out of D = n makes one update of the topics λ,
 
     λ~ = η + (D/S) Σ_{s in batch} n_sw φ_swk,      λ <- (1 - ρ_t) λ + ρ_t λ~,   ρ_t = (τ0 + t)^-κ.
 
-scikit-learn and gensim make exactly this update with the settings of `sklearn_settings` and
-`train_gensim`.
+scikit-learn and gensim make exactly this update if they are told k and n, as they are here.
 """
 
 from __future__ import annotations
@@ -30,25 +29,14 @@ class Update:
     rate: float
 
 
-def sklearn_settings(design: Source) -> dict[str, int]:
-    """Return the arguments of LatentDirichletAllocation for one update per batch.
-
-    >>> from dmsgd import Uniform
-    >>> sklearn_settings(Uniform(n=5485, k=80))
-    {'batch_size': 80, 'total_samples': 5485}
-    """
-    check_design(design)
-    return {"batch_size": design.k, "total_samples": design.n}
-
-
 def train(
     model: Any, counts: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
 ) -> Iterator[Update]:
     """Return an iterator that calls `partial_fit` once per batch and yields an `Update` after it.
 
-    model:  a scikit-learn LatentDirichletAllocation, new or already trained, with
-            `sklearn_settings(design)`. It counts t from 1 over its life (`n_batch_iter_`), whatever
-            `start` is, so further training continues with the learning rates where it stopped.
+    model:  a scikit-learn LatentDirichletAllocation, new or already trained, with batch_size=k and
+            total_samples=n. It counts t from 1 over its life (`n_batch_iter_`), whatever `start`
+            is, so further training continues with the learning rates where it stopped.
     counts: (n, words) document-word counts: array, CSR, pandas or polars.
 
     Raises ValueError if the model has other settings, or a count is negative.
@@ -57,7 +45,7 @@ def train(
     >>> from sklearn.decomposition import LatentDirichletAllocation
     >>> counts = np.random.default_rng(0).poisson(0.5, size=(60, 12))
     >>> design = dmsgd.diversify(counts, k=5)
-    >>> model = LatentDirichletAllocation(3, **sklearn_settings(design))
+    >>> model = LatentDirichletAllocation(3, batch_size=5, total_samples=60)
     >>> [round(record.rate, 4) for record in train(model, counts, design, steps=2)]
     [0.1866, 0.1756]
     """
@@ -70,8 +58,8 @@ def train(
     if model.batch_size < design.k or model.total_samples != design.n:
         raise ValueError(
             f"the model has batch_size={model.batch_size} and total_samples="
-            f"{model.total_samples:g}; one update per batch needs batch_size >= {design.k} and "
-            f"total_samples = {design.n}: use model.set_params(**sklearn_settings(design))"
+            f"{model.total_samples:g}; one update per batch needs "
+            f"model.set_params(batch_size={design.k}, total_samples={design.n})"
         )
     batches = design.stream(seed).batches(start, steps)
 

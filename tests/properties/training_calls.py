@@ -289,9 +289,6 @@ TRAINING = {
         is_steps,
         FRAMEWORKS,
     ),
-    "lda.sklearn_settings": Call(
-        plain(lda.sklearn_settings), {"design": DRAWN}, results.is_anything
-    ),
     "lda.train": Call(
         all_of(lda.train),
         {

@@ -28,7 +28,7 @@ class Loader(DataLoader[Any]):
 
     sampler: DiverseSampler
     batch_size: int
-    reached: Place | None = None  #: Where training stands in the pass under way.
+    _reached: Place | None = None  #: Where training stands in the pass under way.
 
     def __init__(self, dataset: Dataset[Any], **options: Any) -> None:
         super().__init__(dataset, **options)
@@ -42,13 +42,13 @@ class Loader(DataLoader[Any]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return _Pass(self)
 
-    def begin(self) -> tuple[Iterator[Any], Place]:
+    def _begin(self) -> tuple[Iterator[Any], Place]:
         """Return torch's iterator of the next pass, and the place where it begins."""
-        sampler = self.sampler
+        sampler, place = self.sampler, self.sampler.place
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
-        self.reached = place = sampler.place
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(place.stream.fingerprint)
+        self._reached = place
         return super().__iter__(), place
 
     def state_dict(self) -> dict[str, Any]:
@@ -56,8 +56,8 @@ class Loader(DataLoader[Any]):
         sampler, last = self.sampler, self.sampler.last
         if last is None:
             return sampler.state(sampler.place)  # of an epoch that was named
-        if self.reached is not None:
-            return sampler.state(self.reached)
+        if self._reached is not None:
+            return sampler.state(self._reached)
         prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
         if prepared or last.position < len(sampler):
             raise ValueError(
@@ -75,7 +75,7 @@ class Loader(DataLoader[Any]):
                 f"would mix two draws; load it with as many accumulation steps as before"
             )
         self.sampler.resume(state)
-        self.reached = None
+        self._reached = None
 
 
 class _Pass(Iterator[Any]):
@@ -89,15 +89,15 @@ class _Pass(Iterator[Any]):
     def __next__(self) -> Any:
         loader = self._loader
         if self._batches is None:
-            self._batches, self._first = loader.begin()
+            self._batches, self._first = loader._begin()
         try:
             self._asked += 1
             batch = next(self._batches)
         except StopIteration:
-            self._batches, loader.reached = iter(()), None
+            self._batches, loader._reached = iter(()), None
             raise
         position = self._first.position + self._asked * loader.batch_size
-        loader.reached = self._first._replace(position=position)
+        loader._reached = self._first._replace(position=position)
         return batch
 
 
@@ -147,8 +147,8 @@ def loader(
     if not as_flag(options.get("in_order", True), "in_order"):
         raise ValueError("in_order=False would mix draws, as workers finish them; leave it out")
     k, accumulation = sampler.design.k, as_count(accumulation, "accumulation")
-    ranks = sampler.replica[1] if sampler.shard is not False else None
-    ranks = process_count() if ranks is None else ranks
+    named = sampler.replica if sampler.shard is not False else None
+    ranks = named[1] if named else process_count()
     if k % (ranks * accumulation):
         problem = f"{ranks} ranks x {accumulation} accumulation steps do not divide k={k}"
         raise ValueError(f"{problem}; choose another k")

@@ -44,7 +44,7 @@ class EpochIterator(Iterator[int]):
         self._indices: Iterator[int] | None = None  # None: no epoch is chosen yet
 
     def __next__(self) -> int:
-        index = next(self._indices or self._begin(self._sampler.place_to_begin()))
+        index = next(self._indices or self._begin(self._sampler._place_to_begin()))
         self.position += 1
         return index
 
@@ -57,10 +57,10 @@ class EpochIterator(Iterator[int]):
         step, skip = divmod(self.position, width)
         first, last = self.epoch * sampler.steps + step, (self.epoch + 1) * sampler.steps
         mine = slice(part * width, (part + 1) * width)
-        rows = sampler.draws(self.stream, first, last, width)
+        rows = sampler._draws(self.stream, first, last, width)
         indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
         self._indices = islice(indices, skip, None) if skip else indices
-        sampler.began(self)
+        sampler._began(self)
         return self._indices
 
     def state_dict(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def part(self) -> tuple[int, int]:
         """Return (part, parts): this process takes part number `part` of each draw."""
-        part, parts = distributed.part_of_draw(self.shard, *self.replica)
+        part, parts = distributed.part_of_draw(self.shard, self.replica)
         if self.design.k % parts:
             problem = f"k={self.design.k} cannot be cut into one part for each of {parts} ranks"
             raise ValueError(f"{problem}; choose a multiple of {parts}")
@@ -271,12 +271,13 @@ class DiverseSampler(DistributedSampler[Any]):
         self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
         return self.place._replace(epoch=epoch, position=consumed // parts)
 
-    def place_to_begin(self) -> Place:
+    def _place_to_begin(self) -> Place:
         """Return the place where a pass begins; called for its first index."""
         epoch = distributed.check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
-        distributed.check_initialized(self.shard, self.replica[1])
+        if self.shard is not False and self.replica is None:
+            distributed.check_initialized()
         place, last = self.place, self.last
         self._check_end(place.epoch)
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
@@ -290,16 +291,16 @@ class DiverseSampler(DistributedSampler[Any]):
             )
         return place
 
-    def began(self, new: EpochIterator) -> None:
+    def _began(self, new: EpochIterator) -> None:
         """Note the pass under way, unless another epoch was named for the next one."""
         if self._origin == "counted" or self.place.epoch == new.epoch:
             self.place = self.place._replace(epoch=new.epoch + 1, position=0)
             self._origin, self.last = "counted", new
 
-    def draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+    def _draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
         prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
-        if prefetcher is None or not prefetcher.goes_on(stream, first):
+        if not prefetcher or (prefetcher.stream, prefetcher.first) != (stream, first):
             prefetcher = Prefetcher(stream, first, width)
         for rows in prefetcher.until(last):
             if prefetcher.first == last:
