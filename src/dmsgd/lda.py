@@ -13,41 +13,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered
 from dmsgd.inputs.arrays import IntArray, as_matrix
 from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Update:
-    """One update of the topics: number of the batch, its documents, and learning rate ρ_t."""
-
-    step: int
-    batch: IntArray
-    rate: float
+from dmsgd.sgd import Step, train_sklearn
 
 
 def train(
     model: Any, counts: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
-) -> Iterator[Update]:
-    """Return an iterator that calls `partial_fit` once per batch and yields an `Update` after it.
+) -> Iterator[Step]:
+    """Return an iterator that calls `partial_fit` once per batch and yields a `Step` after it.
 
     model:  a scikit-learn LatentDirichletAllocation, new or already trained, with batch_size=k and
             total_samples=n. It counts t from 1 over its life (`n_batch_iter_`), whatever `start`
             is, so further training continues with the learning rates where it stopped.
     counts: (n, words) document-word counts: array, CSR, pandas or polars.
 
-    Raises ValueError if the model has other settings, or a count is negative.
+    Raises ValueError if the model has other settings, or a count is negative. See also `Step`.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
     >>> counts = np.random.default_rng(0).poisson(0.5, size=(60, 12))
     >>> design = dmsgd.diversify(counts, k=5)
     >>> model = LatentDirichletAllocation(3, batch_size=5, total_samples=60)
-    >>> [round(record.rate, 4) for record in train(model, counts, design, steps=2)]
-    [0.1866, 0.1756]
+    >>> [record.step for record in train(model, counts, design, steps=2)]
+    [0, 1]
     """
     counts = as_indexable(counts, "counts")
     check_design(design, counts.shape[0], "counts")
@@ -61,16 +52,7 @@ def train(
             f"{model.total_samples:g}; one update per batch needs "
             f"model.set_params(batch_size={design.k}, total_samples={design.n})"
         )
-    batches = design.stream(seed).batches(start, steps)
-
-    def updates() -> Iterator[Update]:
-        for t, batch in batches:
-            age = getattr(model, "n_batch_iter_", 1)
-            model.partial_fit(take(counts, batch))
-            rate = float((model.learning_offset + age) ** -model.learning_decay)
-            yield Update(t, batch, rate)
-
-    return updates()
+    return train_sklearn(model, counts, None, design, steps, seed=seed, start=start)
 
 
 def train_gensim(
