@@ -45,15 +45,9 @@ show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 torch.manual_seed(0)
 inputs, targets = torch.tensor(X), torch.tensor(y)
 model, loss = torch.nn.Linear(64, 10), torch.nn.functional.cross_entropy
-parameters = {name: value.detach() for name, value in model.named_parameters()}
-
-
-def single(parameters: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return loss(functional_call(model, parameters, (x[None],)), y[None])
-
-
-found = vmap(grad(single), in_dims=(None, 0, 0))(parameters, inputs, targets)
-gradients = torch.cat([each.flatten(1) for each in found.values()], dim=1)
+single = grad(lambda w, x, y: loss(functional_call(model, w, (x[None],)), y[None]))
+parts = vmap(single, in_dims=(None, 0, 0))(model.state_dict(), inputs, targets)
+gradients = torch.cat([each.flatten(1) for each in parts.values()], dim=1)
 show(diagnostics.gradient_variance(design, gradients))
 
 # %% A schedule, and one page about all of it
