@@ -35,17 +35,12 @@ PURPOSE = {
     "dask": "features on a cluster",
     "torch": "`dmsgd.torch`",
     "cuda-bindings": "draws on NVIDIA cards",
-    "lightning": "`dmsgd.torch` as a callback of Lightning",
-    "transformers": "`dmsgd.torch` as a callback of the Trainer",
     "gensim": "LDA in gensim",
     "scikit-activeml": "`dmsgd.activeml`",
 }
 
 #: Extras that users install; the others are for work on dmsgd itself.
-EXTRAS = (
-    "sklearn", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
-    "gensim", "activeml",
-)  # fmt: skip
+EXTRAS = ("sklearn", "parquet", "zarr", "dask", "torch", "cuda", "gensim", "activeml")
 
 #: Licences whose names are too long, or say too little.
 SHORT = {

@@ -1,7 +1,7 @@
-"""LDA with gensim: the draws of a design as a corpus, one update of the topics for each.
+"""LDA with gensim: one update of the topics for each draw of a design.
 
 DDP:     one process. LdaMulticore makes one update of several chunks, which is another algorithm.
-Resume:  `model.save`, then `GensimCorpus(..., start=steps made so far)`. The learning rate goes on
+Resume:  `model.save`, then `train_gensim(..., start=steps made so far)`. The learning rate goes on
          with the model.
 Workers: none needed.
 """
@@ -23,11 +23,9 @@ for name, design in {"uniform": uniform, "diverse": diverse}.items():
     found = []
     for seed in range(3):
         model = LdaModel(
-            id2word=words, num_topics=10, decay=0.6, offset=10, random_state=seed,
-            eval_every=None, **dmsgd.lda.gensim_settings(design),
-        )  # fmt: skip
-        batches = dmsgd.lda.GensimCorpus(corpus, design, steps=40, seed=seed)
-        dmsgd.lda.train_gensim(model, batches)
+            id2word=words, num_topics=10, decay=0.6, offset=10, random_state=seed, eval_every=None
+        )
+        dmsgd.lda.train_gensim(model, corpus, design, steps=40, seed=seed)
         found.append(recovery(model.get_topics(), topics))
     common, rare = np.mean(found, axis=0).reshape(2, 5).mean(axis=1)
     print(f"{name}: common topics found to {common:.3f}, rare topics to {rare:.3f} (cosine)")

@@ -19,7 +19,7 @@ for name, design in {"uniform": uniform, "diverse": diverse}.items():
     found = []
     for seed in range(3):
         model = LatentDirichletAllocation(
-            10, learning_decay=0.6, random_state=seed, **dmsgd.lda.sklearn_settings(design)
+            10, learning_decay=0.6, random_state=seed, batch_size=10, total_samples=len(counts)
         )
         for _ in dmsgd.lda.train(model, counts, design, steps=40, seed=seed):
             pass

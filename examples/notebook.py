@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.func import functional_call, grad, vmap
 
 import dmsgd
 from data import long_tailed_digits
@@ -44,7 +45,9 @@ show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 torch.manual_seed(0)
 inputs, targets = torch.tensor(X), torch.tensor(y)
 model, loss = torch.nn.Linear(64, 10), torch.nn.functional.cross_entropy
-gradients = dmsgd.torch.item_gradients(model, loss, inputs, targets)
+single = grad(lambda w, x, y: loss(functional_call(model, w, (x[None],)), y[None]))
+parts = vmap(single, in_dims=(None, 0, 0))(model.state_dict(), inputs, targets)
+gradients = torch.cat([each.flatten(1) for each in parts.values()], dim=1)
 show(diagnostics.gradient_variance(design, gradients))
 
 # %% A schedule, and one page about all of it

@@ -151,15 +151,9 @@ def killed_in_write(number, work):
 def loaded(path):
     """What `load` makes of the files at this moment: their bytes, or None if it refuses."""
     try:
-        quick = dmsgd.Schedule.load(path, check=False).batches.tobytes()
+        return dmsgd.Schedule.load(path).batches.tobytes()
     except (ValueError, FileNotFoundError):
-        quick = None
-    try:
-        whole = dmsgd.Schedule.load(path).batches.tobytes()
-    except (ValueError, FileNotFoundError):
-        whole = None
-    assert quick == whole, "what only sizes were compared of is not what the checksum says"
-    return whole
+        return None
 
 
 class Outcome:

@@ -1,6 +1,10 @@
-"""Features that change in frameworks that own the loop: the same batches as by hand."""
+"""Features that change in frameworks that own the loop: the callbacks of the guide."""
 
+import importlib
+import re
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +15,9 @@ import dmsgd
 from dmsgd.torch import DiverseSampler, embed
 
 N, K, STEPS = 48, 8, 6
-#: Steps after which a run is resumed, and the updates still to come: in the first epoch, at its
-#: end, when the update is due, and in the second and third epoch.
-RESUMED = {2: 2, STEPS: 2, STEPS + 2: 1, 2 * STEPS + 2: 0}
+#: Steps after which a run is resumed: in the first, second and third epoch.
+RESUMED = (2, STEPS + 2, 2 * STEPS + 2)
+PAGE = Path(__file__).parent.parent / "docs" / "frameworks.md"
 #: The kernel asked for, the epochs after which most units are dead, and the kernels drawn from.
 CASES = {
     "units live": ("linear", (), ("Linear", "Linear", "Linear")),
@@ -74,6 +78,25 @@ def by_hand(X, features, kernel, kernels):
     return np.concatenate(draws).tolist()
 
 
+def callback(framework, sampler, model, dataset):
+    """The guide's callback for a framework, and the list of the features that it makes."""
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    (code,) = (each for each in blocks if f"class NewFeatures({framework}." in each)
+    found = []
+
+    def features(*arguments):
+        found.append(embed(*arguments))
+        return found[-1]
+
+    names = {
+        "dmsgd": SimpleNamespace(torch=SimpleNamespace(embed=features)), "np": np, "torch": torch,
+        framework: importlib.import_module(framework),
+        "sampler": sampler, "model": model, "dataset": dataset,
+    }  # fmt: skip
+    exec(compile(code, str(PAGE), "exec"), names)
+    return names["NewFeatures"](), found
+
+
 def told(run):
     """Return what `run` returns, and how often it warned of features that it does not use."""
     with warnings.catch_warnings(record=True) as caught:
@@ -88,8 +111,6 @@ def told(run):
 @each_case
 def test_lightning(tmp_path, kernel, dead, kernels):
     lightning = pytest.importorskip("lightning.pytorch")
-    from dmsgd.torch.lightning import UpdateFeatures
-
     X, y, design = problem(kernel)
     data = TensorDataset(X, y, torch.arange(N))
 
@@ -108,18 +129,14 @@ def test_lightning(tmp_path, kernel, dead, kernels):
 
     def run(path=None):
         torch.manual_seed(1)
-        model, found = Model(), []
-
-        def features(module):
-            found.append(embed(module.body, TensorDataset(X)))
-            return found[-1]
-
-        loader = dmsgd.torch.loader(data, design)
+        model, loader = Model(), dmsgd.torch.loader(data, design)
+        update, found = callback("lightning", loader.sampler, model, TensorDataset(X))
+        ends = lightning.callbacks.ModelCheckpoint(tmp_path, "end-{epoch}", save_top_k=-1)
         saved = lightning.callbacks.ModelCheckpoint(
             tmp_path, "{step}", every_n_train_steps=1, save_top_k=-1
         )
         trainer = lightning.Trainer(
-            max_epochs=3, callbacks=[UpdateFeatures(loader.sampler, features), saved], logger=False,
+            max_epochs=3, callbacks=[update, saved, ends], logger=False,
             enable_progress_bar=False, enable_model_summary=False, accelerator="cpu",
             default_root_dir=tmp_path,
         )  # fmt: skip
@@ -127,37 +144,19 @@ def test_lightning(tmp_path, kernel, dead, kernels):
         return model, found
 
     model, found, warned = told(run)
-    assert (len(found), warned) == (2, kernel == "linear" and len(dead) > 0)
-    assert model.seen == by_hand(X, found, kernel, kernels)
-    for step, updates in RESUMED.items():
-        resumed, again, _ = told(lambda: run(tmp_path / f"step={step}.ckpt"))  # noqa: B023
+    assert (len(found), warned) == (3, kernel == "linear" and len(dead) > 0)  # one at the very end
+    assert model.seen == by_hand(X, found[:2], kernel, kernels)
+    for step, name in (*((step, f"step={step}") for step in RESUMED), (STEPS, "end-epoch=0")):
+        resumed, again, _ = told(lambda: run(tmp_path / f"{name}.ckpt"))  # noqa: B023
         assert resumed.seen == model.seen[step:]
         assert torch.equal(resumed.head.weight, model.head.weight)
-        assert len(again) == updates
-
-
-@pytest.mark.parametrize(
-    "state",
-    ["x", 3, None, {}, {"features": None}, {"features": None, "epochs": "x"},
-     {"features": None, "epochs": -1}, {"features": 3, "epochs": 1}],
-)  # fmt: skip
-def test_a_state_that_is_none_of_lightnings_callback_is_refused(state):
-    pytest.importorskip("lightning.pytorch")
-    from dmsgd.torch.lightning import UpdateFeatures
-
-    callback = UpdateFeatures(DiverseSampler(problem()[2]), lambda module: None)
-    before = callback.state_dict()
-    with pytest.raises((TypeError, ValueError), match=r"state|features|X"):
-        callback.load_state_dict(state)
-    assert callback.state_dict() == before
+        assert len(again) == 3 - step // STEPS
 
 
 @pytest.mark.long
 @each_case
 def test_the_hugging_face_trainer(tmp_path, kernel, dead, kernels):
     transformers = pytest.importorskip("transformers")
-    from dmsgd.torch.transformers import FILE, UpdateFeatures
-
     X, y, design = problem(kernel)
 
     class Model(torch.nn.Module):
@@ -171,11 +170,8 @@ def test_the_hugging_face_trainer(tmp_path, kernel, dead, kernels):
 
     def run(resume=None):
         torch.manual_seed(1)
-        model, found, sampler = Model(), [], DiverseSampler(design)
-
-        def features():
-            found.append(embed(model.body, TensorDataset(X)))
-            return found[-1]
+        model, sampler = Model(), DiverseSampler(design)
+        update, found = callback("transformers", sampler, model.body, TensorDataset(X))
 
         class Diverse(transformers.Trainer):
             def get_train_dataloader(self):
@@ -189,21 +185,16 @@ def test_the_hugging_face_trainer(tmp_path, kernel, dead, kernels):
             learning_rate=0.1, optim="sgd", use_cpu=True, report_to=[], disable_tqdm=True,
             lr_scheduler_type="constant", max_grad_norm=0,
         )  # fmt: skip
-        Diverse(
-            model, arguments, train_dataset=Seen(X, y),
-            callbacks=[UpdateFeatures(sampler, features)],
-        ).train(resume_from_checkpoint=resume)  # fmt: skip
+        trainer = Diverse(model, arguments, train_dataset=Seen(X, y), callbacks=[update])
+        trainer.train(resume_from_checkpoint=resume)
         return model, found
 
     model, found, warned = told(run)
     assert (len(found), warned) == (2, kernel == "linear" and len(dead) > 0)
     assert model.seen == by_hand(X, found, kernel, kernels)
     checkpoints = tmp_path / "run"
-    for step, updates in RESUMED.items():
+    for step in (*RESUMED, STEPS):
         resumed, again, _ = told(lambda: run(str(checkpoints / f"checkpoint-{step}")))  # noqa: B023
         assert resumed.seen == model.seen[step:]
         assert torch.equal(resumed.head.weight, model.head.weight)
-        assert len(again) == updates
-    (checkpoints / f"checkpoint-{STEPS + 2}" / FILE).unlink()
-    with pytest.raises(OSError, match=f"{FILE} with the features of epoch 1.*resume from"):
-        run(str(checkpoints / f"checkpoint-{STEPS + 2}"))
+        assert len(again) == 2 - (step - 1) // STEPS

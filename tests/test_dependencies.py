@@ -32,7 +32,7 @@ PACKAGE = {
 #: Modules that belong to an extra: they may import it at their top, as nobody else imports them.
 BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
-    "dmsgd.torch": ("torch", "lightning", "transformers"),
+    "dmsgd.torch": ("torch",),
     "dmsgd.activeml": ("activeml", "sklearn"),
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),

@@ -234,30 +234,6 @@ def test_a_schedule_has_no_exact_variance_but_an_estimate():
     assert diagnostics.gradient_variance(schedule, X, draws=300).variance > 0
 
 
-def test_item_gradients_are_those_of_single_items():
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
-    inputs, targets = torch.randn(10, 5), torch.randint(3, (10,))
-    loss = torch.nn.functional.cross_entropy
-    g = dmsgd.torch.item_gradients(model, loss, inputs, targets, chunk=4)
-    for i in range(10):
-        model.zero_grad()
-        loss(model(inputs[i : i + 1]), targets[i : i + 1]).backward()
-        single = torch.cat([value.grad.flatten() for value in model.parameters()])
-        np.testing.assert_allclose(g[i], single.numpy(), atol=1e-6)
-    model[0].requires_grad_(False)
-    assert dmsgd.torch.item_gradients(model, loss, inputs, targets).shape == (10, 15)
-    model.requires_grad_(False)
-    with pytest.raises(ValueError, match="no parameters"):
-        dmsgd.torch.item_gradients(model, loss, inputs, targets)
-    model.requires_grad_(True)
-    with pytest.raises(ValueError, match="inputs has 10 items, targets 9"):
-        dmsgd.torch.item_gradients(model, loss, inputs, targets[:9])
-    with pytest.raises(TypeError, match="model must be a torch module, got function"):
-        dmsgd.torch.item_gradients(loss, loss, inputs, targets)
-
-
 # Sampling frequency
 
 

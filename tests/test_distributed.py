@@ -10,7 +10,7 @@ import pytest
 import dmsgd
 
 sys.path.insert(0, str(Path(__file__).parent))
-from frameworks import BEGIN, CELLS, EPOCHS, LAUNCHES, PAGE, STEPS, TWO_RANKS, design, run, verdicts
+from frameworks import BEGIN, CELLS, LAUNCHES, PAGE, STEPS, TWO_RANKS, design, run, verdicts
 
 pytestmark = pytest.mark.frameworks
 
@@ -83,22 +83,6 @@ def check_update(*ranks):
     assert all(rank["kept"] for rank in ranks)
 
 
-def check_callback(*ranks):
-    """Every batch is of the features in use, made by rank 0 alone."""
-    runs = zip(*(rank["updated"] for rank in ranks), strict=True)
-    for stop, (first, *others) in zip((STEPS, STEPS + 2), runs, strict=True):
-        assert all(other["features"] == [] for other in others)
-        features = [np.array(X) for X in first["features"]]
-        made = [dmsgd.diversify(X, k=design().k) for X in features]
-        assert len(made) == EPOCHS - 1, stop
-        drawn = [
-            each.sample(STEPS, seed=0, start=epoch * STEPS)
-            for epoch, each in enumerate([design(), *made])
-        ]
-        seen = np.concatenate([run["batches"] for run in (first, *others)], axis=1)
-        assert np.sort(seen, axis=1).tolist() == np.sort(np.concatenate(drawn), axis=1).tolist()
-
-
 def check_sentences(rank):
     assert "batches of several datasets" in rank["refused"]
     assert rank["evaluated"]
@@ -116,8 +100,6 @@ BESIDE = {
     ("supervised", 1): check_supervised,
     ("accelerated", 2): check_registered,
     ("plain", 2): check_update,
-    ("lightning_trainer", 2): check_callback,
-    ("hugging_face", 2): check_callback,
 }
 
 

@@ -73,8 +73,7 @@ print(json.dumps({
     "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
     **{name: told(lambda: importlib.import_module(name)) for name in (
-        "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
-        "dmsgd.activeml")},
+        "dmsgd.torch", "dmsgd.sklearn", "dmsgd.activeml")},
     "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
     "demo": command("demo"),
 }))
@@ -91,8 +90,6 @@ EXPECTED = {
         ("parquet", "x.parquet: reading Parquet", "pyarrow", "parquet"),
         ("zarr", "x.zarr: reading Zarr", "zarr 3 and Python 3.11 or later", "zarr"),
         ("dmsgd.torch", "dmsgd.torch", "torch", "torch"),
-        ("dmsgd.torch.lightning", "dmsgd.torch", "torch", "torch"),
-        ("dmsgd.torch.transformers", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
         ("dmsgd.activeml", "dmsgd.activeml", "scikit-learn and scikit-activeml", "activeml"),
         ("cluster", "error: a cluster", "Dask and distributed", "dask"),

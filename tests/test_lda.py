@@ -21,7 +21,7 @@ NAMES = {w: str(w) for w in range(WORDS)}
 
 def model(**changes):
     return LatentDirichletAllocation(
-        TOPICS, random_state=0, **{**lda.sklearn_settings(DESIGN), **changes}
+        TOPICS, random_state=0, **{"batch_size": K, "total_samples": N, **changes}
     )
 
 
@@ -53,7 +53,6 @@ def test_one_step_of_algorithm_2_a_draw():
     trained, batches = model(), DESIGN.sample(4, seed=1)
     for t, record in enumerate(lda.train(trained, COUNTS, DESIGN, 4, seed=1)):
         assert record.step == t
-        assert record.rate == pytest.approx((10 + t + 1) ** -0.7, rel=1e-12)
         assert trained.n_batch_iter_ == t + 2  # scikit-learn starts at 1
         np.testing.assert_array_equal(record.batch, batches[t])
         np.testing.assert_allclose(trained.components_, topics_by_hand(batches[: t + 1]), rtol=1e-8)
@@ -92,8 +91,8 @@ def test_stopped_training_goes_on_where_it_was():
     expected = list(lda.train(whole, COUNTS, DESIGN, 5))
     records = list(lda.train(parts, COUNTS, DESIGN, 2))
     records += lda.train(parts, COUNTS, DESIGN, 3, start=2)
-    assert [r.rate for r in records] == [r.rate for r in expected]
-    assert [r.step for r in records] == [0, 1, 2, 3, 4]
+    assert [r.step for r in records] == [r.step for r in expected] == [0, 1, 2, 3, 4]
+    assert parts.n_batch_iter_ == whole.n_batch_iter_ == 6  # what the learning rate is of
     np.testing.assert_array_equal(parts.components_, whole.components_)
 
 
@@ -102,7 +101,6 @@ class Watched(LdaModel):
 
     def __init__(self, **options):
         self.updates = []
-        options = {**lda.gensim_settings(DESIGN), **options}
         super().__init__(
             id2word=NAMES, num_topics=TOPICS, random_state=0, dtype=np.float64, **options
         )
@@ -126,7 +124,7 @@ def documents(batches):
 
 def test_gensim_makes_one_step_of_algorithm_2_a_draw():
     watched = Watched()
-    lda.train_gensim(watched, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30, seed=1))
+    lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=30, seed=1)
     chunks, rhos, sizes, exact = zip(*watched.updates, strict=True)
     assert list(chunks) == documents(DESIGN.sample(30, seed=1))
     np.testing.assert_allclose(rhos, (1.0 + np.arange(30)) ** -0.5)
@@ -136,59 +134,48 @@ def test_gensim_makes_one_step_of_algorithm_2_a_draw():
 
 def test_gensim_training_goes_on_where_it_was():
     whole, parts = Watched(), Watched()
-    lda.train_gensim(whole, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=9))
-    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=4))
-    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=0, start=4))
-    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=5, start=4))
+    lda.train_gensim(whole, DOCUMENTS, DESIGN, steps=9)
+    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=4)
+    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=0, start=4)
+    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=5, start=4)
     assert [u[:3] for u in parts.updates] == [u[:3] for u in whole.updates]
     assert parts.state.numdocs == N
 
 
-def test_what_gensim_alone_takes_for_the_corpus_size():
-    watched = Watched(corpus=lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30))
-    assert len(watched.updates) == 30
-    assert {update[2] for update in watched.updates} == {30 * K}
-    watched.update(lda.GensimCorpus(DOCUMENTS, DESIGN, steps=2))
-    assert watched.state.numdocs == 32 * K
+@pytest.mark.parametrize("seed", [3, np.random.SeedSequence(3)])
+def test_gensim_gets_the_documents_of_the_seed_from_any_batch_on(seed):
+    watched = Watched()
+    lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=3, seed=seed, start=67)
+    assert [update[0] for update in watched.updates] == documents(DESIGN.sample(70, seed)[67:])
 
 
-def test_a_corpus_must_yield_as_many_documents_as_it_says():
-    """Why the length is steps * k and not N."""
-
-    class Wrong(list):
-        def __len__(self):
-            return N
-
-    with pytest.raises(RuntimeError, match="corpus size changed"):
-        Watched(corpus=Wrong(lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30)))
-
-
-def test_a_corpus_is_the_same_every_time():
-    for seed in (3, np.random.default_rng(3), None):
-        corpus = lda.GensimCorpus(DOCUMENTS, DESIGN, steps=70, seed=seed)
-        once = list(corpus)
-        assert len(once) == len(corpus) == 70 * K
-        assert list(corpus) == once
-    corpus = lda.GensimCorpus(DOCUMENTS, DESIGN, steps=3, seed=3, start=67)
-    expected = documents(DESIGN.sample(70, seed=3)[67:])
-    assert list(corpus) == [document for chunk in expected for document in chunk]
+def test_settings_of_gensims_model_do_not_count():
+    whole, other = Watched(), Watched(chunksize=7, update_every=3, passes=2)
+    for watched in (whole, other):
+        lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=9)
+    assert [u[:3] for u in other.updates] == [u[:3] for u in whole.updates]
 
 
 def test_gensims_own_corpus_of_a_sparse_matrix():
     columns = Sparse2Corpus(sparse.csr_matrix(COUNTS), documents_columns=False)
-    assert list(lda.GensimCorpus(columns, DESIGN, 4)) == list(
-        lda.GensimCorpus(DOCUMENTS, DESIGN, 4)
-    )
+    expected, watched = Watched(), Watched()
+    lda.train_gensim(expected, DOCUMENTS, DESIGN, 4)
+    lda.train_gensim(watched, columns, DESIGN, 4)
+    np.testing.assert_array_equal(watched.get_topics(), expected.get_topics())
+
+
+def in_gensim(corpus=DOCUMENTS, design=DESIGN, steps=1, **options):
+    return lambda: lda.train_gensim(Watched(), corpus, design, steps, **options)
 
 
 NEGATIVE, MISSING = COUNTS - 1, np.where(COUNTS > 2, np.nan, COUNTS)
 BAD = {
     "batch_size": (
         lambda: lda.train(model(batch_size=4), COUNTS, DESIGN, 1), ValueError,
-        "batch_size=4 .*batch_size >= 5 and total_samples = 60.*set_params"),
+        "batch_size=4 .*set_params.batch_size=5, total_samples=60"),
     "total_samples": (
         lambda: lda.train(LatentDirichletAllocation(), COUNTS, DESIGN, 1), ValueError,
-        r"total_samples=1e\+06; .*total_samples = 60"),
+        r"total_samples=1e\+06; .*total_samples=60"),
     "another model": (
         lambda: lda.train(MiniBatchKMeans(), COUNTS, DESIGN, 1), TypeError, "got MiniBatchKMeans"),
     "other n": (
@@ -198,20 +185,15 @@ BAD = {
     "negative CSR": (
         lambda: lda.train(model(), sparse.csr_array(NEGATIVE), DESIGN, 1), ValueError, "negative"),
     "missing": (lambda: lda.train(model(), MISSING, DESIGN, 1), ValueError, "counts has .* NaN"),
-    "gensim other n": (
-        lambda: lda.GensimCorpus(DOCUMENTS[:9], DESIGN, 1), ValueError, "9 items, the design 60"),
-    "gensim steps": (lambda: lda.GensimCorpus(DOCUMENTS, DESIGN, -1), ValueError, "steps must be"),
-    "gensim start": (
-        lambda: lda.GensimCorpus(DOCUMENTS, DESIGN, 1, start=-1), ValueError, "start must be"),
+    "gensim other n": (in_gensim(DOCUMENTS[:9]), ValueError, "9 items, the design 60"),
+    "gensim steps": (in_gensim(steps=-1), ValueError, "steps must be"),
+    "gensim start": (in_gensim(start=-1), ValueError, "start must be"),
     "gensim schedule": (
-        lambda: lda.GensimCorpus(DOCUMENTS, dmsgd.presample(DESIGN, 3), 4), ValueError,
-        "the schedule has 3"),
-    "gensim stream": (
-        lambda: lda.GensimCorpus(iter(DOCUMENTS), DESIGN, 1), TypeError, "indexed corpus"),
-    "gensim matrix": (
-        lambda: lda.GensimCorpus(sparse.csr_array(COUNTS), DESIGN, 1), TypeError, "Sparse2Corpus"),
-    "gensim list": (
-        lambda: lda.train_gensim(Watched(), DOCUMENTS), TypeError, "GensimCorpus, got list"),
+        in_gensim(design=dmsgd.presample(DESIGN, 3), steps=4), ValueError, "the schedule has 3"),
+    "gensim stream": (in_gensim(iter(DOCUMENTS)), TypeError, "indexed corpus"),
+    "gensim matrix": (in_gensim(sparse.csr_array(COUNTS)), TypeError, "Sparse2Corpus"),
+    "gensim model": (
+        lambda: lda.train_gensim(model(), DOCUMENTS, DESIGN, 1), TypeError, "gensim's LdaModel"),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
-from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from torch.utils.data import TensorDataset
 
 import dmsgd
 from dmsgd.designs.stream import CHUNK
@@ -42,32 +42,6 @@ class Always(dmsgd.Design):
 
     def fingerprint(self):
         return "always"
-
-
-class Pairs(Dataset):
-    def __len__(self):
-        return 60
-
-    def __getitem__(self, i):
-        return torch.tensor(X[i]), torch.tensor(Y[i])
-
-
-class Batched(Pairs):
-    """A dataset that fetches many items at once, as Hugging Face's do."""
-
-    def __getitem__(self, i):
-        raise AssertionError("fetched one by one")
-
-    def __getitems__(self, indices):
-        return [Pairs()[i] for i in indices]
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        yield from Pairs()
-
-    def __len__(self):
-        return 60
 
 
 def network(inputs):
@@ -139,26 +113,6 @@ def run_torch(data, steps=10, *, model=None, optimizer=None, design=DESIGN, **op
 
 
 TENSORS = (torch.tensor(X), torch.tensor(Y))
-
-
-@pytest.mark.parametrize("data", [TensorDataset(*TENSORS), Pairs(), Batched(), list(Pairs())])
-@pytest.mark.parametrize("unbiased", [False, True])
-def test_tensors_and_datasets_give_the_same_training(data, unbiased):
-    expected, model, _ = run_torch(TENSORS, unbiased=unbiased)
-    records, same, _ = run_torch(data, unbiased=unbiased)
-    assert [r.loss for r in records] == pytest.approx([r.loss for r in expected], rel=1e-12)
-    np.testing.assert_allclose(flat(same), flat(model), rtol=1e-12)
-
-
-def test_what_a_dataset_makes_of_its_tensors_reaches_the_model():
-    class Doubled(TensorDataset):
-        def __getitem__(self, index):
-            x, y = super().__getitem__(index)
-            return 2 * x, y
-
-    expected, _, _ = run_torch((2 * TENSORS[0], TENSORS[1]))
-    records, _, _ = run_torch(Doubled(*TENSORS))
-    assert [r.loss for r in records] == pytest.approx([r.loss for r in expected], rel=1e-12)
 
 
 def test_several_inputs_reach_the_model():
@@ -361,12 +315,12 @@ def in_sklearn(estimator, data=X, y=Y, design=DESIGN, steps=1, **options):
 NEVER = dmsgd.diversify(np.vstack([X[:-1], np.zeros(5)]), k=4)
 BAD = {
     "other n": (in_torch((TENSORS[0][:9], TENSORS[1][:9])), ValueError, "9 items, the design 60"),
-    "other n, dataset": (in_torch([1, 2]), ValueError, "2 items, the design 60"),
     "lengths": (in_torch((TENSORS[0], TENSORS[1][:9])), ValueError, r"lengths: \[60, 9\]"),
     "one tensor": (in_torch(TENSORS[:1]), TypeError, r"two or more tensors.*\['Tensor'\]"),
     "arrays": (in_torch((X, Y)), TypeError, r"tensors.*\['ndarray', 'ndarray'\]"),
-    "stream": (in_torch(Stream()), TypeError, "map-style dataset, got Stream"),
-    "iterator": (in_torch(iter([])), TypeError, "map-style dataset, got list_iterator"),
+    "no tensors": (in_torch(()), TypeError, "two or more tensors"),
+    "dataset": (in_torch(TensorDataset(*TENSORS)), TypeError, "tensors.*got TensorDataset"),
+    "iterator": (in_torch(iter([])), TypeError, "tensors.*got list_iterator"),
     "negative steps": (in_torch(steps=-1), ValueError, "steps must be at least 0, got -1"),
     "steps a float": (in_torch(steps=1.5), TypeError, "steps must be an integer"),
     "negative start": (in_torch(start=-1), ValueError, "start must be at least 0, got -1"),
@@ -403,9 +357,6 @@ BAD_LATER = {
     "mean loss": (in_torch(loss=torch.nn.CrossEntropyLoss()), ValueError, r"\(4,\), got \(\)"),
     "loss of a column": (
         in_torch(loss=lambda a, b: (a - b[:, None]) ** 2), ValueError, r"\(4,\), got \(4, 3\)"),
-    "dicts": (in_torch([{"x": x} for x in X]), TypeError, r"tuples \(inputs.*got dict"),
-    "no targets": (in_torch(list(X)), TypeError, "tuples.*got ndarray"),
-    "words": (in_torch([(x, "a", 1) for x in X]), TypeError, "tensors.*got.*'str'"),
 }  # fmt: skip
 
 

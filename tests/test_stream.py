@@ -106,7 +106,7 @@ def in_lda(design, steps):
 
     from dmsgd import lda
 
-    model = LatentDirichletAllocation(2, **lda.sklearn_settings(design))
+    model = LatentDirichletAllocation(2, batch_size=design.k, total_samples=design.n)
     counts = np.abs(X).round().astype(int) + 1
     return [update.batch for update in lda.train(model, counts, design, steps, seed=7)]
 

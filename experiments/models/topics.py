@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from dmsgd.lda import sklearn_settings, train
+from dmsgd.lda import train
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ def topic_model(design: Any, topics: int, inference: Inference, seed: int) -> An
         learning_decay=inference.decay,
         max_doc_update_iter=inference.iterations,
         random_state=seed,
-        **sklearn_settings(design),
+        batch_size=design.k,
+        total_samples=design.n,
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import unbiased_weights
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, take
 from dmsgd.inputs.arrays import IntArray, as_numbers
 from dmsgd.inputs.messages import kind_of, require
 from dmsgd.inputs.scalars import Seed, as_flag
@@ -56,8 +56,8 @@ def train_torch(
     """Return an iterator that makes one optimiser step per batch and yields a `Step` after it.
 
     loss: (outputs, targets) -> one loss per item, shape (k,), as torch's with reduction="none".
-    data: a tuple of tensors (X, ..., y), or a map-style dataset of such tuples; the model gets all
-          fields but the last, which are the targets. Batches go to the model's device.
+    data: a tuple of tensors (X, ..., y) with a row per item; the model gets all but the last, which
+          are the targets. Batches go to the model's device. A dataset takes `dmsgd.torch.loader`.
     unbiased: weight losses by `dmsgd.unbiased_weights`.
 
     The batches are the rows of design.sample(steps, seed, start=start). Raises ValueError if the
@@ -82,8 +82,14 @@ def train_torch(
         if isinstance(part, type) or not all(hasattr(part, method) for method in methods):
             raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
     unbiased = as_flag(unbiased, "unbiased")
-    n, fetch = _reader(data)
-    check_design(design, n, "data")
+    fields = data if isinstance(data, tuple) else ()
+    if len(fields) < 2 or not all(isinstance(field, torch.Tensor) for field in fields):
+        kinds = [type(field).__name__ for field in fields] if fields else kind_of(data)
+        raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
+    lengths = [len(field) for field in fields]
+    if len(set(lengths)) != 1:
+        raise ValueError(f"the tensors of data have different lengths: {lengths}")
+    check_design(design, lengths[0], "data")
     batches = design.stream(seed).batches(start, steps)
     weights = torch.from_numpy(unbiased_weights(design)) if unbiased else None
     device = getattr(next(model.parameters(), None), "device", None)
@@ -91,7 +97,7 @@ def train_torch(
     def updates() -> Iterator[Step]:
         for t, batch in batches:
             items = torch.from_numpy(batch)
-            *inputs, targets = (field.to(device) for field in fetch(items))
+            *inputs, targets = (field[items.to(field.device)].to(device) for field in fields)
             losses = loss(model(*inputs), targets)
             if (shape := tuple(losses.shape)) != (design.k,):
                 needed = f"one value per item (reduction='none'), shape ({design.k},)"
@@ -104,40 +110,6 @@ def train_torch(
             yield Step(t, batch, objective.item())
 
     return updates()
-
-
-def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
-    """Return the number of items, and the function from item numbers to a batch's fields."""
-    import torch
-    from torch.utils.data import IterableDataset, TensorDataset
-
-    if type(data) is TensorDataset:  # rows at once; a subclass may change what items are
-        data = data.tensors
-    if isinstance(data, tuple):
-        if len(data) < 2 or not all(isinstance(field, torch.Tensor) for field in data):
-            kinds = [type(field).__name__ for field in data]
-            raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
-        lengths = [len(field) for field in data]
-        if len(set(lengths)) != 1:
-            raise ValueError(f"the tensors of data have different lengths: {lengths}")
-        return lengths[0], lambda items: [field[items.to(field.device)] for field in data]
-    if isinstance(data, IterableDataset) or not is_numbered(data):
-        kind = kind_of(data)
-        raise TypeError(f"data must be a tuple of tensors or a map-style dataset, got {kind}")
-
-    def collate(items: Any) -> Any:
-        numbers, take_all = items.tolist(), getattr(data, "__getitems__", None)
-        rows = take_all(numbers) if take_all else [data[i] for i in numbers]
-        fields = torch.utils.data.default_collate(rows)
-        if not isinstance(fields, list | tuple) or len(fields) < 2:
-            kind = type(rows[0]).__name__
-            raise TypeError(f"items of data must be tuples (inputs..., target), got {kind}")
-        if not all(isinstance(field, torch.Tensor) for field in fields):
-            kinds = [type(field).__name__ for field in rows[0]]
-            raise TypeError(f"items of data must hold tensors or numbers alone, got {kinds}")
-        return fields
-
-    return len(data), collate
 
 
 def train_sklearn(

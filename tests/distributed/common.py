@@ -86,30 +86,6 @@ def refusal(action, *args):
         return str(error)
 
 
-class Features:
-    """Features for an UpdateFeatures callback, others at every call and on every rank."""
-
-    def __init__(self):
-        self.made = []
-
-    def __call__(self, *_):
-        self.made.append(np.random.default_rng([len(self.made), rank()]).normal(size=(N, 9)))
-        return self.made[-1]
-
-
-def run_updates(train):
-    """Run train(features, stop), which updates the sampler after every epoch, as `run_cells` does.
-
-    It is killed at the end of an epoch, when an update is due, and in the epoch after an update.
-    """
-    runs = []
-    for stop in (STEPS, STEPS + 2):
-        features = Features()
-        batches = train(features, stop)
-        runs.append({"batches": batches, "features": [X.tolist() for X in features.made]})
-    return runs
-
-
 def write(results):
     """Save what this rank saw, and end the process at once.
 

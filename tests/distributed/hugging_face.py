@@ -6,9 +6,8 @@ from itertools import count
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, run_updates
+from common import OUT, STEPS, WORLD, Items, K, design, numbers, run_cells
 from dmsgd.torch import DiverseSampler, loader
-from dmsgd.torch.transformers import UpdateFeatures
 
 #: Numbers of the runs, the same on every rank.
 RUNS = count()
@@ -72,7 +71,7 @@ def train(make, epochs, workers, accumulation, stop):
     return seen
 
 
-def make(options, features=None):
+def make(options):
     class Diverse(Trainer):
         def get_train_dataloader(self):
             batches = loader(
@@ -84,15 +83,8 @@ def make(options, features=None):
 
     sampler = DiverseSampler(design(), steps=STEPS)
     trainer = Diverse(Model(), TrainingArguments(**options), train_dataset=Records())
-    if features:
-        trainer.add_callback(UpdateFeatures(sampler, features))
     return trainer, lambda inputs: numbers(inputs["x"])
 
 
-def train_updated(features, stop):
-    return train(partial(make, features=features), EPOCHS, 0, 1, stop)
-
-
 def main():
-    rows = run_cells({"Hugging Face `Trainer`": partial(train, make)})
-    return {"rows": rows, **({"updated": run_updates(train_updated)} if WORLD > 1 else {})}
+    return {"rows": run_cells({"Hugging Face `Trainer`": partial(train, make)})}

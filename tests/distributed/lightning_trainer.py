@@ -8,9 +8,8 @@ import torch
 from torch.utils.data import DataLoader, Subset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, run_updates
-from dmsgd.torch import DiverseSampler, Loader, loader
-from dmsgd.torch.lightning import UpdateFeatures
+from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells
+from dmsgd.torch import DiverseSampler, loader
 
 
 def ours(accumulation=1, num_workers=0):
@@ -80,22 +79,6 @@ def train(make, epochs, workers, accumulation, stop):
     return first.batches + model.batches
 
 
-def train_updated(features, stop):
-    """The sampler is made before the processes, the loader after them."""
-
-    def fresh():
-        sampler = DiverseSampler(design(), steps=STEPS)
-        options = {"batch_size": K // WORLD, "sampler": sampler, "drop_last": True}
-        return Model(partial(Loader, Items(), **options)), UpdateFeatures(sampler, features)
-
-    first, update = fresh()
-    with contextlib.suppress(InterruptedError):
-        trainer(update, Crash(stop), max_epochs=EPOCHS).fit(first)
-    model, update = fresh()
-    trainer(update, max_epochs=EPOCHS).fit(model, ckpt_path=OUT / "middle.ckpt")
-    return first.batches + model.batches
-
-
 def edges():
     """Killed at the last step of an epoch; and overfit_batches, which takes the sampler away."""
     found = {"at_the_end": train(ours, EPOCHS, 1, 1, STEPS)}
@@ -115,5 +98,4 @@ def main():
         "Lightning": partial(train, ours),
         "Lightning, torchdata's `StatefulDataLoader`": partial(train, torchdatas),
     }
-    beside = edges() if WORLD == 1 else {"updated": run_updates(train_updated)}
-    return {"rows": run_cells(rows), **beside}
+    return {"rows": run_cells(rows), **(edges() if WORLD == 1 else {})}

@@ -570,7 +570,7 @@ SCHEDULES = {
     ),
     "Schedule.load": Call(
         loaded_schedule,
-        {"check": kinds.FLAG},
+        {},
         lambda schedule, s, given: results.is_schedule(schedule, s, {"steps": 3}),
     ),
     "Schedule.load (path)": Call(

@@ -35,7 +35,7 @@ NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
     "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
     "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
-    "diagnostics.Inspection", "kernels.Kernel", "lda.Update", "sgd.Step", "torch.Loader",
+    "diagnostics.Inspection", "kernels.Kernel", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {

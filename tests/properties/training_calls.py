@@ -267,7 +267,7 @@ TRAINING = {
                 {"SGD": lambda s: torch.optim.SGD(model(s).parameters(), lr=0.1)},
                 given.NOTHING_LIKE_IT,
             ),
-            "data": Kind({"tensors": tensors, **DATASET.good}, DATASET.bad),
+            "data": Kind({"tensors": tensors}, {**DATASET.good, **DATASET.bad}),
             "design": DRAWN,
             **STEPS,
             "unbiased": kinds.FLAG,
@@ -289,12 +289,6 @@ TRAINING = {
         is_steps,
         FRAMEWORKS,
     ),
-    "lda.sklearn_settings": Call(
-        plain(lda.sklearn_settings), {"design": DRAWN}, results.is_anything
-    ),
-    "lda.gensim_settings": Call(
-        plain(lda.gensim_settings), {"design": DRAWN}, results.is_anything
-    ),
     "lda.train": Call(
         all_of(lda.train),
         {
@@ -306,26 +300,17 @@ TRAINING = {
         is_steps,
         FRAMEWORKS,
     ),
-    "lda.GensimCorpus": Call(
-        plain(lda.GensimCorpus),
+    "lda.train_gensim": Call(
+        plain(lda.train_gensim),
         {
+            "model": Kind({"LdaModel": gensim_model}, given.NOTHING_LIKE_IT),
             "corpus": Kind({"list": documents}, {**given.NOTHING_LIKE_IT, "X": TABLE.good["CSR"]})
             .without("structured", "sets in an array", "dict"),
             "design": DRAWN,
             **STEPS,
         },
-        lambda corpus, s, given: results.is_items(np.array([len(list(corpus))]), 10**9),
-    ),
-    "lda.train_gensim": Call(
-        lambda s, **given: lda.train_gensim(**given),
-        {
-            "model": Kind({"LdaModel": gensim_model}, given.NOTHING_LIKE_IT),
-            "corpus": Kind(
-                {"corpus": lambda s: lda.GensimCorpus(documents(s), s.design, 2)},
-                given.NOTHING_LIKE_IT,
-            ),
-        },
         lambda nothing, s, given: None,
+        FRAMEWORKS,
     ),
     "sklearn.Diversified": Call(
         fit,
@@ -379,7 +364,6 @@ TRAINING = {
         {
             "dataset": DATASET,
             "design": DRAWN,
-            "batch_size": Kind({"None": lambda s: None, "k": lambda s: s.k}, given.COUNT_BAD),
             "accumulation": Kind({"1": lambda s: 1}, kinds.COUNT.bad, kinds.COUNT.good),
             "steps": kinds.COUNT.optional(),
             "seed": SEED,
@@ -469,18 +453,5 @@ TRAINING = {
         plain(dmsgd.torch.log_prob),
         {"sets": kinds.BATCHES_OF_ANY_SIZE, "features": LEARNED},
         is_log_probabilities,
-    ),
-    "torch.item_gradients": Call(
-        plain(dmsgd.torch.item_gradients),
-        {
-            "model": MODEL,
-            "loss": Kind(
-                {"loss": lambda s: torch.nn.functional.cross_entropy}, given.NOTHING_LIKE_IT
-            ).without("function"),
-            "inputs": Kind({"tensor": lambda s: tensors(s)[0]}, given.NOTHING_LIKE_IT),
-            "targets": Kind({"tensor": lambda s: tensors(s)[1]}, given.NOTHING_LIKE_IT),
-            "chunk": kinds.COUNT,
-        },
-        results.is_finite,
     ),
 }  # fmt: skip

@@ -94,7 +94,7 @@ def gradient_variance(
 ) -> GradientVariance:
     """Return the variance of the batch gradient, its two terms, and that of uniform batches.
 
-    gradients:    (n, p), the gradient of each item's loss (`dmsgd.torch.item_gradients`).
+    gradients:    (n, p), the gradient of each item's loss (docs/diagnostics.md has the lines).
     coefficients: a_i, shape (n,); 1/k by default, `dmsgd.unbiased_weights(design)` for the unbiased
                   update.
     draws:        estimate the design's variance from this many batches, in O(draws k p); its
@@ -102,7 +102,7 @@ def gradient_variance(
 
     Exact: O(n r² min(n, p)) for a k-DPP of rank r and O(n p) for uniform, stratified and weighted
     batches; other designs need all n² joint probabilities. Raises TypeError without `draws` for
-    schedules and designs without closed forms. See also `item_gradients`, `Weighted`.
+    schedules and designs without closed forms. See also `Weighted`.
 
     >>> import dmsgd, numpy as np
     >>> result = gradient_variance(dmsgd.Uniform(40, 8), np.arange(40.0).reshape(-1, 1))

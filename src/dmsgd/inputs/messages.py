@@ -22,8 +22,6 @@ EXTRAS = {
     "dask": {"dask": "Dask", "distributed": "distributed"},
     "torch": {"torch": "torch"},
     "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
-    "lightning": {"torch": "torch", "lightning": "lightning"},
-    "transformers": {"torch": "torch", "transformers": "transformers"},
     "activeml": {"sklearn": "scikit-learn", "skactiveml": "scikit-activeml"},
 }
 

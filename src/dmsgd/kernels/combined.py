@@ -127,7 +127,7 @@ class Product(Kernel):
     the residuals of a classifier, and H the inputs of its last layer, these are the gradients of
     that layer's weights: batches are then diverse in how items would change the model. The products
     are formed only if there are fewer of them than items. Raises ValueError if A and B are of
-    different sizes. See also `dmsgd.torch.item_gradients`.
+    different sizes. See also `gradient_variance`.
 
     >>> from dmsgd.kernels import Linear
     >>> Product(Linear([[1.0], [2.0]]), Linear([[1.0, 1.0], [0.0, 3.0]])).diag()

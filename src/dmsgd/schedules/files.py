@@ -29,30 +29,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, final
 
-import numpy as np
-
-from dmsgd.errors import InputError
 from dmsgd.files.paths import check_path
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.schedules.record import FORMAT, Record, read_record
+from dmsgd.schedules.record import FORMAT, Record, read_record, trusted_record
 
 log = logging.getLogger("dmsgd")
 
 #: At most about this many seconds of work are lost when the process is killed.
 SAVE_SECONDS = 1.0
-#: Bytes at either end of a file that `ends` hashes, and of its header.
-END, HEADER = 2**16, 128
+#: Bytes of the header of a NumPy file.
+HEADER = 128
 
 #: Names in NAME.part/.
 BATCHES, INCLUSION, RECORD, LOCK = "batches.npy", "inclusion.npy", "record.json", "lock"
 NEW_RECORD = f"{RECORD}.new"
-
-
-def _trusted(path: Path) -> Record | None:
-    with suppress(OSError, ValueError):
-        return read_record(path)
-    return None
 
 
 @final
@@ -86,11 +77,11 @@ class ScheduleFiles:
 
     def finished(self) -> Record | None:
         """Return the record in NAME.json, None if there is none that can be trusted."""
-        return _trusted(self.record)
+        return trusted_record(self.record)
 
     def unfinished(self) -> Record | None:
         """Return the record of unfinished work, None if there is none that can be trusted."""
-        return _trusted(self.work / RECORD)
+        return trusted_record(self.work / RECORD)
 
     def is_abandoned(self) -> bool:
         """Return whether NAME.part/ holds no draws: a process begins, or was killed."""
@@ -149,7 +140,7 @@ class ScheduleFiles:
         """Raise if a file that would be replaced is not part of a schedule."""
         self._check_folder()
         publishing = self.unfinished()
-        known = _names_format(self.record) or bool(publishing and publishing.ends)
+        known = _names_format(self.record) or bool(publishing and publishing.complete)
         for file in (self.record, self.batches, self.inclusion):
             if os.path.lexists(file) and (not known or file.is_dir()):
                 raise _stranger(file)
@@ -170,12 +161,8 @@ class ScheduleFiles:
         Raises InputError if it is of another schedule, unless `overwrite`. Nothing is deleted here:
         `fill` begins anew where batches on disk do not have the checksum of the record.
         """
-        found = self.unfinished()
-        difference = found.difference(asked) if found else ""
-        if difference and not overwrite:
-            what = f"the beginning of another schedule: {difference}"
-            raise InputError(f"{self.work} is {what}; choose another path", overwrite=True)
-        return found if found and not difference else asked
+        found, place = self.unfinished(), f"{self.work} is the beginning of"
+        return found if found and found.is_of(asked, place, overwrite) else asked
 
     # --- writing
 
@@ -214,15 +201,13 @@ class ScheduleFiles:
                     self._write_record(replace(record, done=done, checksum=digest.hexdigest()))
                     saved = time.monotonic()
             _sync(file)
-        record = replace(record, done=done, checksum=digest.hexdigest(), ends=ends(path))
+        record = replace(record, done=done, checksum=digest.hexdigest(), complete=True)
         b = inclusion()
         (self.work / INCLUSION).unlink(missing_ok=True)
         if b is not None:
-            head, numbers = header("<f8", b.shape), np.ascontiguousarray(b, dtype="<f8").data
-            _write_new(self.work / INCLUSION, head, numbers)
-            digest = hashlib.sha256(head)
-            digest.update(numbers)
-            record = replace(record, inclusion_checksum=digest.hexdigest())
+            content = header("<f8", b.shape) + b.astype("<f8").tobytes()
+            _write_new(self.work / INCLUSION, content)
+            record = replace(record, inclusion_checksum=hashlib.sha256(content).hexdigest())
         sync_folder(self.work)
         self._write_record(record)
 
@@ -291,12 +276,11 @@ def header(kind: str, shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
 
 
-def _write_new(path: Path, *content: bytes | memoryview) -> None:
+def _write_new(path: Path, content: bytes) -> None:
     """Write a new file, synced; a link or second name of what was at `path` is not written to."""
     path.unlink(missing_ok=True)
     with open(path, "xb") as file:
-        for part in content:
-            file.write(part)
+        file.write(content)
         _sync(file)
 
 
@@ -323,12 +307,3 @@ def sha256(path: Path, size: int = 2**63) -> Any:
             digest.update(piece)
             size -= len(piece)
     return digest
-
-
-def ends(path: Path) -> str:
-    """Return the sha256 of a file's first and last 64 KB."""
-    digest = sha256(path, END)
-    with open(path, "rb", buffering=0) as file:
-        file.seek(max(os.fstat(file.fileno()).st_size - END, 0))
-        digest.update(file.read(END))
-    return str(digest.hexdigest())

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -29,7 +29,7 @@ from dmsgd.kernels import Kernel
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
-from dmsgd.schedules.files import HEADER, ScheduleFiles, ends, sha256
+from dmsgd.schedules.files import HEADER, ScheduleFiles, sha256
 from dmsgd.schedules.record import Record, read_record, short
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
@@ -75,43 +75,41 @@ class Schedule:
         self.n, self.k, self.seed = record.n, record.k, record.seed
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
+    def load(cls, path: str | os.PathLike[str]) -> Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
-        Every byte is compared with the checksum first, about a second per GB; `check=False` looks
-        at the record, the sizes and the first and last 64 KB only. Raises ValueError for files that
-        were cut short or altered or are no schedule, FileNotFoundError if there are none.
+        Every byte is compared with the checksum first, about a second per GB. Raises ValueError if
+        files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
-        check, files = as_flag(check, "check"), ScheduleFiles.at(path)
+        files = ScheduleFiles.at(path)
         before = files.finished()
         try:
-            return cls._load(files, check)
+            return cls._load(files)
         except (ValueError, FileNotFoundError):
             if files.finished() != before:  # another process has replaced it meanwhile
-                return cls.load(path, check=check)
+                return cls.load(path)
             found = files.unfinished()
-            if found and (found.ends or not files.exist()):
+            if found and (found.complete or not files.exist()):
                 made = f"{found.done} of {found.steps} draws were made; call presample to go on"
                 raise ValueError(f"{files.batches} is unfinished: {made}") from None
             raise
 
     @classmethod
-    def _load(cls, files: ScheduleFiles, check: bool) -> Schedule:
+    def _load(cls, files: ScheduleFiles, check: bool = True) -> Schedule:
         file, b = files.batches, None
         if not files.exist():
             raise FileNotFoundError(f"there is no schedule {file} with {files.record.name}")
         record = read_record(files.record)
-        size = HEADER + 8 * record.steps * record.k
-        if not file.is_file() or file.stat().st_size != size or ends(file) != record.ends:
+        shape = (record.steps, record.k)
+        whole = file.is_file() and file.stat().st_size == HEADER + 8 * math.prod(shape)
+        if not whole or (check and sha256(file).hexdigest() != record.checksum):
             raise ValueError(f"{file} was cut short or altered, or is of another schedule")
-        batches = np.memmap(file, "<i8", "r", offset=HEADER, shape=(record.steps, record.k))
-        if check and sha256(file).hexdigest() != record.checksum:
-            raise ValueError(f"{file} was altered: its checksum is not the recorded one")
         if record.inclusion_checksum:
             file = files.inclusion
             if not file.is_file() or sha256(file).hexdigest() != record.inclusion_checksum:
                 raise ValueError(f"{file} is missing or was altered")
             b = np.fromfile(file, "<f8", offset=HEADER)
+        batches = np.memmap(files.batches, "<i8", "r", offset=HEADER, shape=shape)
         return cls(batches, b, record, files.batches)
 
     def __len__(self) -> int:
@@ -186,7 +184,7 @@ class Schedule:
 
 def _unpickled(path: str, checksum: str) -> Schedule:
     """Return the schedule that was pickled, which must still be the one at `path`."""
-    schedule = Schedule.load(path, check=False)
+    schedule = Schedule.load(path)
     if schedule.checksum != checksum:
         raise ValueError(f"{path} is not the schedule that was pickled: it was replaced since")
     return schedule
@@ -275,21 +273,19 @@ def _on_disk(
     schedule = _finished(files, asked, overwrite)
     if schedule is not None and not files.is_abandoned():
         return schedule
-    files.record_to_continue(
-        asked, overwrite
-    )  # refuses another beginning now rather than after waiting for it
+    files.record_to_continue(asked, overwrite)  # refuses another beginning now, not after a wait
     try:
         with files.locked():
             files.refuse_strangers()
             unfinished = files.unfinished()
-            if unfinished and unfinished.ends:
+            if unfinished and unfinished.complete:
                 files.publish()  # or nothing vouches for the batches when another one is begun
             schedule = _finished(files, asked, overwrite)  # perhaps another process has drawn it
             if schedule is None:
                 files.check_disk(asked.steps, asked.k, asked.n)
                 files.fill(files.record_to_continue(asked, overwrite), draw, inclusion)
                 files.publish()
-                schedule = Schedule.load(files.batches, check=False)  # still under the lock
+                schedule = Schedule._load(files, check=False)  # still under the lock
             return schedule
     except OSError as error:
         kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
@@ -307,17 +303,13 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
         schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
         unfinished = files.unfinished()
-        if overwrite or not files.exist() or (unfinished and unfinished.ends):
+        if overwrite or not files.exist() or (unfinished and unfinished.complete):
             return None
         raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
     # Finished draws of another version of dmsgd are the same schedule.
-    difference = schedule.record.difference(replace(asked, dmsgd=schedule.record.dmsgd))
-    if not difference:
-        return schedule
-    if overwrite:
-        return None
-    what = f"{files.batches} is another schedule: {difference}"
-    raise InputError(f"{what}; choose another path", overwrite=True)
+    asked = replace(asked, dmsgd=schedule.record.dmsgd)
+    same = schedule.record.is_of(asked, f"{files.batches} is", overwrite)
+    return schedule if same else None
 
 
 def draw_chunks(
@@ -328,26 +320,24 @@ def draw_chunks(
     Chunks take about CHUNK_SECONDS, or are as large as the design asks for. A design that reads its
     data once per call draws here, from data on the cluster.
     """
+    steps, seed = record.steps, record.seed
     if client is not None and design.chunk == 1:
-        sample = partial(_sample, stop=record.steps, seed=record.seed)
-        starts = range(start, record.steps, CLUSTER_DRAWS)
-        name = f"{record.fingerprint[:8]}-{record.seed}"
-        yield from map_on_workers(client, sample, starts, design, name)
+
+        def sample(start: int, shared: Design) -> IntArray:
+            return shared.sample(min(CLUSTER_DRAWS, steps - start), seed, start=start)
+
+        name = f"{record.fingerprint[:8]}-{seed}"
+        yield from map_on_workers(client, sample, range(start, steps, CLUSTER_DRAWS), design, name)
         return
-    stream = design.stream(record.seed)
+    stream = design.stream(seed)
     most = max(1, min(CHUNK_NUMBERS, memory_limit() // 64) // record.k)
     size = stream.call_size(min(16 * workers, most))
     with nullcontext() if client is None else client.as_current():
-        while start < record.steps:
+        while start < steps:
             began = time.monotonic()
-            size = min(size, record.steps - start)
-            yield stream.sample(size, start, workers)
-            start += size
+            yield (batches := stream.sample(min(size, steps - start), start, workers))
+            start += len(batches)
             if time.monotonic() - began < CHUNK_SECONDS / 2:
                 size = stream.call_size(min(2 * size, most))
             if client is not None:
                 check_client(client)  # Dask would go on here, in one process
-
-
-def _sample(start: int, shared: Design, stop: int, seed: int) -> IntArray:
-    return shared.sample(min(CLUSTER_DRAWS, stop - start), seed, start=start)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, final
 
+from dmsgd.errors import InputError
+
 FORMAT = "dmsgd schedule"
 #: Goes up when this version of the package can no longer read what was written before.
 FORMAT_VERSION = 3
@@ -24,7 +26,7 @@ class Record:
     fingerprint: of the design.
     dmsgd:       version that made the draws.
     done:        number of batches on disk, and `checksum` the sha256 of the file up to them.
-    ends:        sha256 of the file's first and last 64 KB; "" until everything is on disk.
+    complete:    whether all files are on disk, perhaps not yet under their final names.
     inclusion_checksum: sha256 of the file of b; "" if there is none.
     """
 
@@ -40,17 +42,20 @@ class Record:
     dmsgd: str
     done: int = 0
     checksum: str = ""
-    ends: str = ""
+    complete: bool = False
     inclusion_checksum: str = ""
 
-    def difference(self, asked: Record) -> str:
-        """Return in words how this is another schedule than `asked`, "" if it is the same."""
+    def is_of(self, asked: Record, place: str, overwrite: bool) -> bool:
+        """Return whether this is the schedule `asked`; raise for another one unless `overwrite`."""
         for name in ("steps", "k", "n", "seed", "data", "sampler", "dmsgd", "fingerprint"):
             mine, theirs = getattr(self, name), getattr(asked, name)
-            if mine != theirs:
+            if mine != theirs and not overwrite:
                 why = " (other features, labels, w or scaling)" * (name == "data")
-                return f"{name} is {short(mine)}, not {short(theirs)}{why}"
-        return ""
+                problem = f"{place} another schedule: {name} is {short(mine)}, not {short(theirs)}"
+                raise InputError(f"{problem}{why}; choose another path", overwrite=True)
+            if mine != theirs:
+                return False
+        return True
 
     def to_json(self) -> bytes:
         """Return the record as a JSON file, with the checksum of all its fields."""
@@ -84,3 +89,10 @@ def read_record(path: Path) -> Record:
         raise ValueError(f"{path} was altered, or is damaged: its checksum is wrong")
     values: dict[str, Any] = {field.name: content.get(field.name) for field in fields(Record)}
     return Record(**values)
+
+
+def trusted_record(path: Path) -> Record | None:
+    """Return the record in a JSON file, None if there is none or it cannot be read."""
+    with suppress(OSError, ValueError):
+        return read_record(path)
+    return None

@@ -9,13 +9,11 @@ from dmsgd.inputs.messages import require
 
 require("torch", "dmsgd.torch")
 
-from dmsgd.torch.labels import labels
 from dmsgd.torch.learning import log_prob
 from dmsgd.torch.loader import Loader, WithLossWeights, loader
-from dmsgd.torch.per_item import embed, item_gradients
+from dmsgd.torch.per_item import embed, labels
 from dmsgd.torch.sampler import DiverseSampler
 
 __all__ = [
-    "DiverseSampler", "Loader", "WithLossWeights", "embed", "item_gradients", "labels", "loader",
-    "log_prob",
+    "DiverseSampler", "Loader", "WithLossWeights", "embed", "labels", "loader", "log_prob",
 ]  # fmt: skip

@@ -25,15 +25,14 @@ RESUME = (
 
 def as_shard(value: Any) -> Shard:
     """Return `value`, which is True, False or "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return "auto"
-    return as_flag(value, "shard", ", or 'auto'")
+    is_auto = isinstance(value, str) and value == "auto"
+    return "auto" if is_auto else as_flag(value, "shard", ", or 'auto'")
 
 
-def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, int | None]:
-    """Return a process's number and how many there are, as integers, or None for both."""
+def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int, int] | None:
+    """Return a process's number and how many there are, None if the user names neither."""
     if rank is None and num_replicas is None:
-        return None, None
+        return None
     if rank is None or num_replicas is None:
         raise ValueError("num_replicas and rank belong together; pass both or neither")
     rank, num_replicas = as_count(rank, "rank", least=0), as_count(num_replicas, "num_replicas")
@@ -42,18 +41,16 @@ def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, 
     return rank, num_replicas
 
 
-def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+def part_of_draw(shard: Shard, replica: tuple[int, int] | None) -> tuple[int, int]:
     """Return (part, parts): this process takes part number `part` of each draw cut in `parts`.
 
     "auto" cuts draws over the ranks of torch.distributed, which is right for plain DDP and for
     Lightning, which leaves a DistributedSampler alone. Accelerate cuts what it is given itself, so
     nothing is cut here where it runs.
     """
-    if shard is False or (shard == "auto" and num_replicas is None and _accelerate() is not None):
+    if shard is False or (shard == "auto" and replica is None and _accelerate() is not None):
         return 0, 1
-    if rank is not None and num_replicas is not None:
-        return rank, num_replicas
-    return (torch.distributed.get_rank(), _world_size()) if _initialized() else (0, 1)
+    return replica or ((torch.distributed.get_rank(), _world_size()) if _initialized() else (0, 1))
 
 
 def process_count() -> int:
@@ -62,11 +59,10 @@ def process_count() -> int:
     return _world_size() if accelerate is None else int(accelerate.PartialState().num_processes)
 
 
-def check_initialized(shard: Shard, num_replicas: int | None) -> None:
+def check_initialized() -> None:
     """Raise if this is one of several processes, and torch.distributed does not run yet."""
     world = os.environ.get("WORLD_SIZE", "1")
-    alone = not _initialized() and _accelerate() is None
-    if alone and shard is not False and num_replicas is None and world not in ("", "0", "1"):
+    if not _initialized() and _accelerate() is None and world not in ("", "0", "1"):
         raise RuntimeError(
             f"WORLD_SIZE says {world} processes, but torch.distributed does not run; call "
             f"torch.distributed.init_process_group first, or pass shard=False if each process "

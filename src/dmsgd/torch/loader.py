@@ -10,12 +10,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.contract import unbiased_weights
-from dmsgd.designs.stream import Source, Stream, check_design
-from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
+from dmsgd.designs.stream import Source, check_design
+from dmsgd.inputs.scalars import Seed, as_count, as_flag
 from dmsgd.torch import distributed
 from dmsgd.torch.distributed import Shard, as_shard, check_batch_size, process_count
 from dmsgd.torch.per_item import check_numbered
-from dmsgd.torch.sampler import DiverseSampler
+from dmsgd.torch.sampler import DiverseSampler, Place
 
 
 class Loader(DataLoader[Any]):
@@ -28,7 +28,7 @@ class Loader(DataLoader[Any]):
 
     sampler: DiverseSampler
     batch_size: int
-    _pass: tuple[int, int, Stream] | None = None  # epoch, items that training has got, draws
+    _reached: Place | None = None  #: Where training stands in the pass under way.
 
     def __init__(self, dataset: Dataset[Any], **options: Any) -> None:
         super().__init__(dataset, **options)
@@ -42,27 +42,29 @@ class Loader(DataLoader[Any]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return _Pass(self)
 
-    def begin(self) -> tuple[Iterator[Any], int, int, Stream]:
-        """Return torch's iterator of the next pass, and its epoch, position and draws."""
-        sampler = self.sampler
+    def _begin(self) -> tuple[Iterator[Any], Place]:
+        """Return torch's iterator of the next pass, and the place where it begins."""
+        sampler, place = self.sampler, self.sampler.place
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
-            self.dataset.check_design(sampler.stream.fingerprint)
-        self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
-        return super().__iter__(), *self._pass
+            self.dataset.check_design(place.stream.fingerprint)
+        self._reached = place
+        return super().__iter__(), place
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
-        sampler, last = self.sampler, self.sampler.place.after
-        if self._pass is not None and last is not None:
-            return sampler.state(*self._pass)
+        sampler, last = self.sampler, self.sampler.last
+        if last is None:
+            return sampler.state(sampler.place)  # of an epoch that was named
+        if self._reached is not None:
+            return sampler.state(self._reached)
         prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
-        if last is not None and (prepared or last.position < len(sampler)):
+        if prepared or last.position < len(sampler):
             raise ValueError(
                 f"another loader is in epoch {last.epoch}, and only it knows how many batches are "
                 f"done: save both numbers yourself. {distributed.RESUME}"
             )
-        return sampler.next_state()  # of an epoch that was named
+        return sampler.state(sampler.place)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
@@ -73,7 +75,7 @@ class Loader(DataLoader[Any]):
                 f"would mix two draws; load it with as many accumulation steps as before"
             )
         self.sampler.resume(state)
-        self._pass = None
+        self._reached = None
 
 
 class _Pass(Iterator[Any]):
@@ -82,23 +84,20 @@ class _Pass(Iterator[Any]):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._batches: Iterator[Any] | None = None  # None: nothing was asked for yet
+        self._asked = 0  # for how many batches, those that raised among them
 
     def __next__(self) -> Any:
         loader = self._loader
         if self._batches is None:
-            self._batches, self._epoch, self._consumed, self._stream = loader.begin()
-            self._failed = 0  # batches that have raised since the last one that was handed out
+            self._batches, self._first = loader._begin()
         try:
+            self._asked += 1
             batch = next(self._batches)
         except StopIteration:
-            self._batches, loader._pass = iter(()), None
+            self._batches, loader._reached = iter(()), None
             raise
-        except Exception:
-            self._failed += 1
-            raise
-        self._consumed += (1 + self._failed) * loader.batch_size
-        self._failed = 0
-        loader._pass = self._epoch, self._consumed, self._stream
+        position = self._first.position + self._asked * loader.batch_size
+        loader._reached = self._first._replace(position=position)
         return batch
 
 
@@ -106,7 +105,6 @@ def loader(
     dataset: Dataset[Any],
     design: Source | DiverseSampler,
     *,
-    batch_size: int | None = None,
     accumulation: int = 1,
     steps: int | None = None,
     seed: Seed = 0,
@@ -118,14 +116,14 @@ def loader(
 
     dataset:      A map-style dataset of the n items that the design was made of.
     design:       The design or Schedule to draw from, or a `DiverseSampler`, used as it is.
-    batch_size:   The items per process and forward pass. The default is k / (ranks x accumulation).
-    accumulation: The number of backward passes per optimiser step.
+    accumulation: The number of backward passes per optimiser step. A pass of a process has
+                  k / (ranks x accumulation) items.
     steps, seed, shard: These are the arguments of `DiverseSampler`.
     loss_weights: Whether each item comes with its loss weight (see `WithLossWeights`).
     options:      Any other argument of DataLoader (num_workers, collate_fn, pin_memory, ...).
 
-    Raises ValueError if k is not batch_size x ranks x accumulation, and TypeError for an argument
-    that the design decides, such as shuffle. See also `DiverseSampler`, `diversify`, `Stratified`.
+    Raises ValueError if k is no multiple of ranks x accumulation, and TypeError for an argument
+    that the design decides, such as shuffle or batch_size. See also `DiverseSampler`, `Stratified`.
 
     >>> import dmsgd, torch
     >>> from torch.utils.data import TensorDataset
@@ -135,43 +133,29 @@ def loader(
     (50, torch.Size([2, 5]))
     """
     loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
-    if isinstance(design, DiverseSampler):
-        sampler = design
-        _check_same(sampler, steps, seed, shard)
-    else:
+    if not isinstance(design, DiverseSampler):
         sampler = DiverseSampler(design, steps, seed, shard=shard)
+    elif steps is None and shard == "auto" and isinstance(seed, int) and seed == 0:
+        sampler = design
+    else:
+        problem = "this sampler has its own steps, seed and shard"
+        raise ValueError(f"{problem}; leave them out, or pass the design")
     _check_fits(dataset, sampler.design)
-    for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
+    for name in ("sampler", "batch_sampler", "batch_size", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
     if not as_flag(options.get("in_order", True), "in_order"):
         raise ValueError("in_order=False would mix draws, as workers finish them; leave it out")
     k, accumulation = sampler.design.k, as_count(accumulation, "accumulation")
-    ranks = sampler.replica[1] if sampler.shard is not False else None
-    ranks = process_count() if ranks is None else ranks
-    local, rest = divmod(k, ranks * accumulation)
-    if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
-        given = f"batch_size {batch_size} x " if batch_size is not None else ""
-        fix = "choose another k" if rest else f"the batch_size is {local}"
-        raise ValueError(
-            f"{given}{ranks} ranks x {accumulation} accumulation steps does not multiply out to "
-            f"k={k}; {fix}"
-        )
+    named = sampler.replica if sampler.shard is not False else None
+    ranks = named[1] if named else process_count()
+    if k % (ranks * accumulation):
+        problem = f"{ranks} ranks x {accumulation} accumulation steps do not divide k={k}"
+        raise ValueError(f"{problem}; choose another k")
     data = WithLossWeights(dataset, sampler.design) if loss_weights else dataset
     sampler.pass_size = k // accumulation
-    return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
-
-
-def _check_same(sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard) -> None:
-    """Raise if a sampler that is ready is asked to be another one."""
-    seed_key(seed)  # raises for anything that is not a seed
-    steps = None if steps is None else as_count(steps, "steps")
-    defaults = {"steps": (steps, None), "seed": (seed, 0), "shard": (shard, "auto")}
-    for name, (given, default) in defaults.items():
-        own = getattr(sampler, name)
-        if given not in (default, own):
-            problem = f"this sampler has its own {name}, {own}"
-            raise ValueError(f"{problem}; leave {name} out, or pass the design")
+    size = k // (ranks * accumulation)
+    return Loader(data, batch_size=size, sampler=sampler, drop_last=True, **options)
 
 
 def _check_fits(dataset: Any, design: Source) -> None:

@@ -1,4 +1,4 @@
-"""What a model makes of each item: features for the next design, and gradients of the loss."""
+"""What is known of each item of a dataset: what a model makes of it, and its label."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.func import functional_call, grad, vmap
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset, TensorDataset
 
 from dmsgd.designs.stream import is_numbered
-from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.scalars import as_count, as_function
+from dmsgd.inputs.arrays import to_numpy
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.messages import few
+from dmsgd.inputs.scalars import as_count
+from dmsgd.runtime.progress import Progress
+
+#: Attributes in which datasets keep labels: torchvision's and ImageFolder, SVHN, PyTorch Geometric.
+ATTRIBUTES = ("targets", "labels", "y")
+#: Which field is the label, unless it is said: of a mapping or a table, and of a tuple.
+USUAL = ("label", "labels", 1)
+#: For messages.
+LABELS = "labels of the dataset"
 
 
 def embed(
@@ -24,16 +33,15 @@ def embed(
     batch_size: int = 256,
     num_workers: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
-    output: str | int | None = None,
 ) -> npt.NDArray[np.float32]:
     """Return model(x) for every item in the order of the dataset, shape (n, d), float32.
 
-    model:      for example model.features, the part of a network whose output you want. It runs in
-                evaluation mode without gradients; its parts get back the modes they had.
+    model:      for example model.features, the part of a network whose output you want, which is a
+                tensor with a row per item. It runs in evaluation mode without gradients; its parts
+                get back the modes they had.
     data:       a map-style dataset. The first field of a batch is the model's input.
     batch_size: items per forward pass.
     num_workers, collate_fn: as in DataLoader.
-    output:     which field, if the model returns a mapping or a tuple.
 
     A dataset that augments its items at random gives other features in every call, so pass one
     without augmentation; `embed` warns if the first items differ when they are read twice.
@@ -43,7 +51,8 @@ def embed(
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
     (10, 3)
     """
-    _check_model(model)
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     check_numbered(data, "data")
     batches: DataLoader[Any] = DataLoader(
         data,
@@ -61,12 +70,13 @@ def embed(
             for batch in batches:
                 inputs = _inputs(batch).to(like.device)
                 inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-                result = _field(model(inputs), output)
+                result = model(inputs)
+                if not isinstance(result, torch.Tensor):
+                    kind = f"a {type(result).__name__}; wrap it in a module that returns one field"
+                    raise TypeError(f"the model must return a tensor, got {kind}")
                 if result.shape[:1] != inputs.shape[:1]:
-                    raise ValueError(
-                        f"the model must return one row per item, got shape {tuple(result.shape)} "
-                        f"for inputs of shape {tuple(inputs.shape)}"
-                    )
+                    shapes = f"{tuple(result.shape)} for inputs of shape {tuple(inputs.shape)}"
+                    raise ValueError(f"the model must return one row per item, got shape {shapes}")
                 parts.append(result.reshape(len(result), -1).float().cpu())
     finally:
         for module, mode in modes.items():
@@ -90,10 +100,8 @@ def _warn_augmented(batches: DataLoader[Any]) -> None:
 def check_numbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
     if isinstance(data, IterableDataset) or not is_numbered(data):
-        raise TypeError(
-            f"{name} is a {type(data).__name__}, whose items have no numbers; pass a map-style "
-            f"dataset"
-        )
+        problem = f"{name} is a {type(data).__name__}, whose items have no numbers"
+        raise TypeError(f"{problem}; pass a map-style dataset")
 
 
 def _inputs(batch: Any) -> torch.Tensor:
@@ -105,67 +113,77 @@ def _inputs(batch: Any) -> torch.Tensor:
     return batch
 
 
-def _field(result: Any, output: str | int | None) -> torch.Tensor:
-    """Return the one tensor of a model's result, or the one that `output` names."""
-    if isinstance(result, torch.Tensor):
-        return result
-    fields = result.items() if isinstance(result, Mapping) else enumerate(result)
-    tensors = {name: value for name, value in fields if isinstance(value, torch.Tensor)}
-    if output is None and len(tensors) == 1:
-        (output,) = tensors
-    if output not in tensors:
-        names = ", ".join(map(repr, tensors))
-        raise ValueError(f"the model returns several things; pass output= one of {names}")
-    return tensors[output]
+def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
+    """Return the class of every item of a map-style dataset, in order, shape (n,).
 
+    field: which column or field of an item is the label: by default "label" or "labels" of a
+           mapping or a Hugging Face dataset, the second field of a tuple.
 
-def item_gradients(
-    model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any, chunk: int = 256
-) -> FloatArray:
-    """Return the gradient of each item's loss in all trainable parameters, shape (n, p).
+    Items are not loaded where the dataset keeps labels apart: in `targets`, `labels` or `y`, as a
+    column, or as a tensor of a TensorDataset; also within a Subset and a ConcatDataset. Otherwise
+    all items are read, one by one, and long work logs its progress: keep the result. Raises
+    ValueError if items have no such field. See also `Stratified`, `loader`.
 
-    inputs, targets: tensors with a row per item.
-    loss:  (outputs, targets) -> a single number for a batch of one, such as
-           torch.nn.functional.cross_entropy.
-    chunk: items differentiated at a time.
-
-    Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
-    normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
-    last layer alone, with its inputs. One forward and backward pass over the data.
-    See also `gradient_variance`.
-
-    >>> model, loss = torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy
-    >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape
-    (10, 18)
+    >>> import torch
+    >>> from torch.utils.data import Subset, TensorDataset
+    >>> data = TensorDataset(torch.zeros(4, 2), torch.tensor([2, 0, 1, 1]))
+    >>> labels(Subset(data, [3, 0]))
+    array([1, 2])
     """
-    _check_model(model)
-    as_function(loss, "loss", "(outputs, targets) -> number")
-    for name, rows in (("inputs", inputs), ("targets", targets)):
-        if not isinstance(rows, torch.Tensor) or rows.ndim == 0:
-            raise TypeError(f"{name} must be a tensor with a row per item, got {rows!r}")
-    step = as_count(chunk, "chunk")
-    named = dict(model.named_parameters())
-    parameters = {name: each.detach() for name, each in named.items() if each.requires_grad}
-    if not parameters:
-        raise ValueError("the model has no parameters that require gradients")
-    rest: dict[str, Any] = named | dict(model.named_buffers())
-    if len(inputs) != len(targets):
-        raise ValueError(f"inputs has {len(inputs)} items, targets {len(targets)}")
-
-    def single(trained: dict[str, Any], x: Any, y: Any) -> Any:
-        outputs = functional_call(model, {**rest, **trained}, (x.unsqueeze(0),))
-        return loss(outputs, y.unsqueeze(0)).sum()
-
-    each = vmap(grad(single), in_dims=(None, 0, 0))
-    parts = []
-    for start in range(0, len(inputs), step):
-        part = slice(start, start + step)
-        found = each(parameters, inputs[part], targets[part])
-        rows = [found[name].flatten(1).to(torch.float64).cpu() for name in parameters]
-        parts.append(torch.cat(rows, dim=1).numpy())
-    return np.concatenate(parts)
+    check_numbered(dataset, "dataset")
+    if isinstance(field, bool) or not isinstance(field, str | int | None):
+        raise TypeError(f"field must be the name or the number of the label, got {field!r}")
+    found = _stored(dataset, field)
+    if found is None:
+        progress = Progress(f"reading {len(dataset):,} items, as the dataset keeps no labels apart")
+        found = []
+        for number in range(len(dataset)):
+            found.append(_label(dataset[number], field))
+            progress((number + 1) / len(dataset))
+    return as_labels(found, len(dataset), LABELS)
 
 
-def _check_model(model: Any) -> None:
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+def _stored(dataset: Any, field: str | int | None) -> Any:
+    """Return the labels that a dataset keeps apart from its items; None if there are none."""
+    if isinstance(dataset, Subset):
+        inner = _stored(dataset.dataset, field)
+        return None if inner is None else inner[np.asarray(dataset.indices, dtype=np.int64)]
+    if isinstance(dataset, ConcatDataset):
+        parts = [_stored(each, field) for each in dataset.datasets]
+        return None if any(part is None for part in parts) else np.concatenate(parts)
+    if isinstance(dataset, TensorDataset):
+        return to_numpy(dataset.tensors[_key(range(len(dataset.tensors)), field)], LABELS)
+    if isinstance(columns := getattr(dataset, "column_names", None), list):
+        return to_numpy(dataset[_key(columns, field)], LABELS)
+    for name in ATTRIBUTES if field is None else ():
+        kept: Any = getattr(dataset, name, None)
+        if not callable(kept) and hasattr(kept, "__len__") and len(kept) == len(dataset):
+            change = getattr(dataset, "target_transform", None)
+            if change is not None:  # items have what it makes of them
+                kept = [_plain(change(_plain(each))) for each in kept]
+            return to_numpy(kept, LABELS)
+    return None
+
+
+def _label(item: Any, field: str | int | None) -> Any:
+    if isinstance(item, str | bytes) or not isinstance(item, Mapping | Sequence):
+        raise TypeError(f"items of the dataset are {type(item).__name__} and have no label in them")
+    keys = list(item) if isinstance(item, Mapping) else range(len(item))
+    return _plain(item[_key(keys, field)])
+
+
+def _key(keys: Sequence[Any], field: str | int | None) -> Any:
+    wanted = USUAL if field is None else (field,)
+    for key in wanted:
+        if key in keys:
+            return key
+    missing = " or ".join(map(repr, wanted))
+    raise ValueError(f"items have no field {missing}; pass field= one of {few(keys)}")
+
+
+def _plain(label: Any) -> Any:
+    """Return a tensor or array of one number as that number; raise for others."""
+    if getattr(label, "ndim", 0):
+        shape = tuple(label.shape)
+        raise ValueError(f"a label must be one class, got shape {shape}; pass field= another one")
+    return label.item() if hasattr(label, "ndim") else label

@@ -50,7 +50,7 @@ class Prefetcher:
     def __init__(self, stream: Stream, first: int, width: int) -> None:
         """Begin with draw `first`; of each draw, this process uses `width` columns."""
         self.first = self._origin = first
-        self._stream = stream
+        self.stream = stream
         self._free = _free_cores()
         self._threads = self._free or thread_count(-1)
         operations = stream.k**3
@@ -73,13 +73,9 @@ class Prefetcher:
         self._open = deque[tuple[Future[IntArray], int, int]]()  # those that nobody has begun
         self._workers: list[Future[None]] = []
 
-    def goes_on(self, stream: Stream, first: int) -> bool:
-        """Return whether these are the draws of `stream` from number `first` on."""
-        return self._stream is stream and self.first == first
-
     def until(self, last: int) -> Iterator[IntArray]:
         """Yield the draws up to number `last`."""
-        steps, chunk = last - self.first, self._stream.design.chunk
+        steps, chunk = last - self.first, self.stream.design.chunk
         while self.first < last:
             if self._process != os.getpid():  # threads do not survive a fork
                 self._begin()
@@ -103,7 +99,7 @@ class Prefetcher:
         """Begin the next chunk in the background, once two pieces for each thread are left."""
         if len(self._coming) > 2 * self._free:
             return
-        beyond = self.first - self._origin if self._stream.steps is None else 0
+        beyond = self.first - self._origin if self.stream.steps is None else 0
         begin, self._end = self._end, max(self._end, min(self._end + self._size, last + beyond))
         for first in range(begin, self._end, self._piece):
             self._coming.append(Future())
@@ -133,13 +129,13 @@ class Prefetcher:
         return True
 
     def _sample(self, first: int, count: int) -> IntArray:
-        workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
+        workers = max(1, min(self._threads, count * self.stream.k**3 // THREAD_OPERATIONS))
         began = monotonic()
-        rows = self._stream.sample(count, first, workers)
+        rows = self.stream.sample(count, first, workers)
         if self._known or monotonic() - began < LONG:
             self._size = min(4 * self._size, self._most)
         else:
-            self._size = self._stream.call_size(max(1, self._size // 4))
+            self._size = self.stream.call_size(max(1, self._size // 4))
         return rows
 
 

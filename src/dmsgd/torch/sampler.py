@@ -6,9 +6,9 @@ It is flat, and not a batch sampler, because that is what training frameworks wr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from torch.utils.data import DistributedSampler
@@ -16,11 +16,62 @@ from torch.utils.data import DistributedSampler
 from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.errors import RankError, TargetError
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
-from dmsgd.torch.epochs import EpochIterator, Origin, Place, as_epoch, as_state
 from dmsgd.torch.prefetch import Prefetcher
 from dmsgd.torch.update import new_design, warn_features_kept
+
+
+class Place(NamedTuple):
+    """Where a pass stands: in which epoch of which draws, after how many of its own indices."""
+
+    epoch: int
+    position: int
+    stream: Stream
+
+
+@final
+class EpochIterator(Iterator[int]):
+    """The indices of one pass over a sampler for this process, and the state that resumes it.
+
+    The epoch is chosen when the first index is asked for: loaders make iterators that they never
+    use, and batches must not depend on it. torchdata saves and loads the state of the iterator.
+    """
+
+    def __init__(self, sampler: DiverseSampler) -> None:
+        self._sampler = sampler
+        self._indices: Iterator[int] | None = None  # None: no epoch is chosen yet
+
+    def __next__(self) -> int:
+        index = next(self._indices or self._begin(self._sampler._place_to_begin()))
+        self.position += 1
+        return index
+
+    def _begin(self, place: Place) -> Iterator[int]:
+        """Set and return the indices from this place on."""
+        sampler = self._sampler
+        self.epoch, self.position, self.stream = place
+        part, parts = sampler.part()
+        width = self.stream.k // parts
+        step, skip = divmod(self.position, width)
+        first, last = self.epoch * sampler.steps + step, (self.epoch + 1) * sampler.steps
+        mine = slice(part * width, (part + 1) * width)
+        rows = sampler._draws(self.stream, first, last, width)
+        indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
+        self._indices = islice(indices, skip, None) if skip else indices
+        sampler._began(self)
+        return self._indices
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where this pass stands: epoch, consumed items, and of which design."""
+        if self._indices is None:
+            return self._sampler.state(self._sampler.place)
+        return self._sampler.state(Place(self.epoch, self.position, self.stream))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Stand exactly where `state` says, also at the end of an epoch."""
+        self._begin(self._sampler.place_in(state))
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -61,10 +112,10 @@ class DiverseSampler(DistributedSampler[Any]):
         # The base class's own constructor is not called: it asks for a dataset, and for processes
         # that a Trainer may start only later.
         check_design(design)
-        self.design, self.stream = design, design.stream(seed)
-        own = self.stream.seed
+        self.design, stream = design, design.stream(seed)
+        own = stream.seed
         given = isinstance(seed, int | np.integer) and seed in (0, own)
-        if self.stream.steps is not None and not given:
+        if stream.steps is not None and not given:
             raise ValueError(f"this schedule is already drawn, with seed {own}; leave it out")
         self._key = seed_key(own)  # tells samplers apart, whatever kind the seed is
         self.seed = self._key if isinstance(own, np.random.SeedSequence) else int(own)
@@ -77,7 +128,11 @@ class DiverseSampler(DistributedSampler[Any]):
         self.replica = distributed.as_replica(rank, num_replicas)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
-        self.place = Place()
+        self.place = Place(0, 0, stream)  #: Where the next pass begins.
+        #: Whether its epoch was counted up, named by `set_epoch`, or loaded with a state.
+        self._origin: Literal["counted", "named", "loaded"] = "counted"
+        #: The pass that was begun last, None once another epoch is named or a state is loaded.
+        self.last: EpochIterator | None = None
         self._warned = False  # of new features that cannot be used
         self._prefetcher: Prefetcher | None = None
         self.part()
@@ -89,7 +144,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def part(self) -> tuple[int, int]:
         """Return (part, parts): this process takes part number `part` of each draw."""
-        part, parts = distributed.part_of_draw(self.shard, *self.replica)
+        part, parts = distributed.part_of_draw(self.shard, self.replica)
         if self.design.k % parts:
             problem = f"k={self.design.k} cannot be cut into one part for each of {parts} ranks"
             raise ValueError(f"{problem}; choose a multiple of {parts}")
@@ -117,8 +172,7 @@ class DiverseSampler(DistributedSampler[Any]):
     @property
     def epoch(self) -> int:
         """The epoch of the pass under way or, once it is named or loaded, of the next one."""
-        place = self.place
-        return place.after.epoch if place.after and place.origin == "counted" else place.epoch
+        return self.last.epoch if self.last and self._origin == "counted" else self.place.epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
@@ -130,25 +184,27 @@ class DiverseSampler(DistributedSampler[Any]):
         An epoch before that of a state just loaded raises ValueError: it would undo the load.
         """
         distributed.check_accelerate(self)
-        epoch, place = as_epoch(epoch, self.steps), self.place
-        if place.origin == "loaded" and epoch < place.epoch:
+        epoch, place = self._as_epoch(epoch, "epoch"), self.place
+        if self._origin == "loaded" and epoch < place.epoch:
             raise ValueError(
                 f"the loaded state stands in epoch {place.epoch}, and now epoch {epoch} is named; "
                 f"go on with set_epoch({place.epoch}), in Accelerate that of the prepared loader, "
                 f"and in Fabric without setup_dataloaders"
             )
         self._check_end(epoch)
-        position = place.position if epoch == place.epoch else 0
-        origin: Origin = "named" if place.origin == "counted" else place.origin
-        # Without `after`, what is saved from now on is the epoch that was named.
-        after = place.after if place.after and place.after.epoch == epoch else None
-        self.place = Place(epoch, position, origin, after)
+        if epoch != place.epoch:
+            self.place = place._replace(epoch=epoch, position=0)
+        if self._origin == "counted":
+            self._origin = "named"
+        if self.last and self.last.epoch != epoch:
+            self.last = None  # what is saved from now on is the epoch that was named
 
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         place = self.place_in(state)
         over = place.position == len(self)
-        self.place = replace(place, epoch=place.epoch + 1, position=0) if over else place
+        self.place = place._replace(epoch=place.epoch + 1, position=0) if over else place
+        self._origin, self.last = "loaded", None
 
     def update(self, X: Any = None, *, weights: Any = None) -> bool:
         """Draw from new features, weights, or another design of the same size, from the next pass.
@@ -171,35 +227,33 @@ class DiverseSampler(DistributedSampler[Any]):
             if not self._warned:
                 warn_features_kept(self.design, error)
             self._warned = True
-            distributed.check_same_design(self.stream.fingerprint)
+            distributed.check_same_design(self.place.stream.fingerprint)
             return False
-        stream = new.stream(self.stream.seed)
+        stream = new.stream(self.place.stream.seed)
         distributed.check_same_design(stream.fingerprint)
-        self.design, self.stream = new, stream
+        self.design, self.place = new, self.place._replace(stream=stream)
         return True
 
-    def state(self, epoch: int, position: int, stream: Stream) -> dict[str, Any]:
-        """Return the state of a pass: its epoch, this process's indices consumed, its draws."""
-        within = 0 < position < len(self)  # else `update` counts already
+    def state(self, place: Place) -> dict[str, Any]:
+        """Return the state of a pass that stands there."""
+        within = 0 < place.position < len(self)  # else `update` counts already
         return {
-            "epoch": epoch,
-            "consumed": position * self.part()[1],  # over all ranks
+            "epoch": place.epoch,
+            "consumed": place.position * self.part()[1],  # over all ranks
             "steps": self.steps,
             "k": int(self.design.k),
             "n": int(self.design.n),
             "seed": self._key,
-            "design": (stream if within else self.stream).fingerprint,
+            "design": (place if within else self.place).stream.fingerprint,
         }
 
-    def next_state(self) -> dict[str, Any]:
-        """Return the state of the next pass."""
-        return self.state(self.place.epoch, self.place.position, self.stream)
-
-    def place_in(self, value: Any) -> Place:
+    def place_in(self, state: Any) -> Place:
         """Return the place in a state of this sampler; raise ValueError for another's."""
-        mine = self.state(0, 0, self.stream)
-        state = as_state(value, mine)
-        for name, own in mine.items():
+        if not isinstance(state, Mapping):
+            raise TypeError(f"the state must be what state_dict() returned, got {kind_of(state)}")
+        for name, own in self.state(self.place._replace(position=0)).items():
+            if name not in state:
+                raise ValueError(f"the state has no {name}; pass what state_dict() returned")
             if type(state[name]) is not type(own):
                 raise TypeError(f"{name} of the state must be like {own!r}, got {state[name]!r}")
             if name not in ("epoch", "consumed") and state[name] != own:
@@ -207,7 +261,7 @@ class DiverseSampler(DistributedSampler[Any]):
                     f"the state is of another sampler or design: {name} is {state[name]}, not "
                     f"{own}; build the design from the same data, and repeat its last update()"
                 )
-        epoch = as_epoch(state["epoch"], self.steps, "epoch of the state")
+        epoch = self._as_epoch(state["epoch"], "epoch of the state")
         parts, consumed = self.part()[1], state["consumed"]
         if not 0 <= consumed <= self.total_size or consumed % parts:
             raise ValueError(
@@ -215,47 +269,55 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"not divide, or not 0..{self.total_size}; go on with as many ranks as before"
             )
         self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
-        return Place(epoch, consumed // parts, "loaded")
+        return self.place._replace(epoch=epoch, position=consumed // parts)
 
-    def begin(self) -> Place:
+    def _place_to_begin(self) -> Place:
         """Return the place where a pass begins; called for its first index."""
         epoch = distributed.check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
-        distributed.check_initialized(self.shard, self.replica[1])
-        place, last = self.place, self.place.after
+        if self.shard is not False and self.replica is None:
+            distributed.check_initialized()
+        place, last = self.place, self.last
         self._check_end(place.epoch)
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
-        unnamed = epoch is not None or place.origin == "counted"
+        unnamed = epoch is not None or self._origin == "counted"
         if last and last.position < len(self) and unnamed:
             why = "a look at a batch and a second loader use up epochs too; call set_epoch first"
             warnings.warn(
                 f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
                 f"this pass is epoch {place.epoch}: {why if epoch is None else distributed.RESUME}",
-                stacklevel=4,
+                stacklevel=3,
             )
         return place
 
-    def began(self, new: EpochIterator) -> None:
+    def _began(self, new: EpochIterator) -> None:
         """Note the pass under way, unless another epoch was named for the next one."""
-        if self.place.origin == "counted" or self.place.epoch == new.epoch:
-            self.place = Place(new.epoch + 1, after=new)
+        if self._origin == "counted" or self.place.epoch == new.epoch:
+            self.place = self.place._replace(epoch=new.epoch + 1, position=0)
+            self._origin, self.last = "counted", new
 
-    def draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+    def _draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
         prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
-        if prefetcher is None or not prefetcher.goes_on(stream, first):
+        if not prefetcher or (prefetcher.stream, prefetcher.first) != (stream, first):
             prefetcher = Prefetcher(stream, first, width)
         for rows in prefetcher.until(last):
             if prefetcher.first == last:
                 self._prefetcher = prefetcher  # what is left goes on in the next epoch
             yield rows
 
+    def _as_epoch(self, value: Any, name: str) -> int:
+        """Return the number of an epoch whose draws have numbers below 2^63."""
+        epoch = as_count(value, name, least=0)
+        as_count((epoch + 1) * self.steps, f"(1 + {name}) x {self.steps} steps, the draws,")
+        return epoch
+
     def _check_end(self, epoch: int) -> None:
         """Raise if a schedule does not have all draws of this epoch."""
-        if self.stream.steps is not None:
-            self.stream.sample(0, (epoch + 1) * self.steps)
+        if self.place.stream.steps is not None:
+            self.place.stream.sample(0, (epoch + 1) * self.steps)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy all but the pass under way: a copy begins the next one."""
-        return {**vars(self), "place": replace(self.place, after=None), "_prefetcher": None}
+        return {**vars(self), "last": None, "_prefetcher": None}

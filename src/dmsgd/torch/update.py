@@ -56,12 +56,8 @@ def warn_features_kept(design: Any, error: Exception) -> None:
     """Warn that the features of `design` stay in use, because new ones raise `error`."""
     k = design.k
     problem = f"{error.found}; batches of {k} need {k}" if isinstance(error, RankError) else error
-    columns, other = math.ceil(SPARE * k), ""
-    if design.recipe.options.kernel == "linear":
-        other = ', or pass kernel="auto" to diversify, which can then change to RBF'
-    elif design.options.scale is not None:
-        other = ", or leave out scale, so that diversify fits it to the features"
     warn_kernel(
         f"update: {problem}. Training goes on with the last features; this is said once. Embed "
-        f"with a layer of at least {columns} columns, before its ReLU{other}"
+        f"with a layer of at least {math.ceil(SPARE * k)} columns, before its ReLU, or let "
+        f'diversify choose the kernel: pass kernel="auto" and leave out scale'
     )
