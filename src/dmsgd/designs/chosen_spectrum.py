@@ -11,7 +11,7 @@ from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.eigenvalues import Eigenvalues
-from dmsgd.targets.prescription import as_target, prescribe
+from dmsgd.targets import as_target, prescribe
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
 #: approximate one (or 3 k if that is more).
