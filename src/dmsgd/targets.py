@@ -32,7 +32,7 @@ from dmsgd.spectra import Spectrum
 
 __all__ = ["prescribe"]
 
-#: Most steps, earlier ones that an extrapolation uses, and those after which feasibility is checked.
+#: Most steps, those that an extrapolation uses, and those after which feasibility is checked.
 STEPS, MEMORY, CHECKED = 200, 6, (20, 60, 200)
 #: A step that lowers φ by more than this relative amount is taken back.
 FALLS = 1e-10
