@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
-from dmsgd.designs import chosen_spectrum
+from dmsgd.designs import recipe
 from dmsgd.kernels import coreset, nystrom, pivoted_cholesky
 
 RNG = np.random.default_rng(4)
@@ -174,12 +174,12 @@ def test_memory_is_asked_for_first(monkeypatch):
 @pytest.fixture
 def a_fifth(monkeypatch):
     """Factors from 1,000 items on and of 300 landmarks: the same rule in a fifth of the size."""
-    assert (chosen_spectrum.EXACT_ITEMS, chosen_spectrum.FACTOR_RANK) == (
+    assert (recipe.EXACT_ITEMS, recipe.FACTOR_RANK) == (
         5000,
         1600,
     )  # as documented
-    monkeypatch.setattr(chosen_spectrum, "EXACT_ITEMS", 1000)
-    monkeypatch.setattr(chosen_spectrum, "FACTOR_RANK", 300)
+    monkeypatch.setattr(recipe, "EXACT_ITEMS", 1000)
+    monkeypatch.setattr(recipe, "FACTOR_RANK", 300)
 
 
 @pytest.mark.usefixtures("a_fifth")
@@ -238,7 +238,7 @@ def test_landmarks_are_not_added_in_vain_or_beyond_the_limits(monkeypatch, limit
     X = np.random.default_rng(0).normal(size=(1100, 14))
     scale = (2 if limit else 1) * dmsgd.designs.suggest_scale(X, 20)
     for name, value in limit.items():
-        monkeypatch.setattr(chosen_spectrum, name, value)
+        monkeypatch.setattr(recipe, name, value)
     with pytest.warns(dmsgd.KernelWarning, match=r"300 of the 1,100 items .* exact"):
         assert dmsgd.diversify(X, 20, kernel="rbf", scale=scale).spectrum.rank == 300
 
@@ -252,25 +252,6 @@ def test_6000_items_have_the_inclusion_probabilities_of_the_whole_matrix_to_one_
     exactly = dmsgd.diversify(X, 64, kernel="rbf", scale=scale, spectrum="exact")
     assert 1600 < design.spectrum.rank <= 4000
     assert off(design, exactly) < design.spectrum.batch_error(64) < 0.01
-
-
-def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
-    X = RNG.normal(size=(150, 3))
-    design = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    monkeypatch.setattr("dmsgd.designs.recipe.spectrum_for", lambda *given: pytest.fail(f"{given}"))
-    again = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    np.testing.assert_array_equal(again.sample(20, seed=0), design.sample(20, seed=0))
-
-
-@pytest.mark.parametrize(("columns", "scale"), [(3, 1.0), (1, 3.0), (30, 0.1)])
-def test_eigenvalues_alone_say_what_the_spectrum_says(columns, scale):
-    kernel = dmsgd.kernels.RBF(RNG.normal(size=(520, columns)), scale)
-    values, whole = kernel.eigenvalues(), dmsgd.kernels.exact(kernel)
-    k = min(6, whole.rank)
-    assert abs(values.rank - whole.rank) <= 0.1 * whole.rank
-    np.testing.assert_allclose(values.values[:k], whole.values[:k], rtol=1e-9)
-    assert values.inclusion_error(k) == pytest.approx(whole.inclusion_error(k), rel=2, abs=1e-12)
-    assert values.repulsion(k) == pytest.approx(whole.repulsion(k), rel=1e-6, abs=1e-9)
 
 
 def test_small_kernels_are_exact_from_a_file_too(tmp_path):

@@ -125,12 +125,12 @@ def _unit_rows(kernel: Kernel | Spectrum) -> Features:
             f"batch holds it; give it features or leave it out"
         )
     if isinstance(kernel, Kernel):
-        F = kernel.factor()
-        if F is not None and F.d < kernel.n:
-            return F.mapped(Normalize())
+        factor = kernel.factor()
+        if factor is not None and factor.d < kernel.n:
+            return factor.mapped(Normalize())
         kernel = Quality(kernel, 1 / np.sqrt(squares)).spectrum()
-    F = as_features(np.asarray(kernel.vectors) * np.sqrt(kernel.values), "kernel", allow_tiny=True)
-    return F.mapped(Normalize())
+    A = kernel.eigenvectors.factor(kernel.values, complete=kernel.tol == 0)
+    return as_features(A, "kernel", allow_tiny=True).mapped(Normalize())
 
 
 def _solve(F: Features, k: int, target: FloatArray, tol: float) -> FloatArray:

@@ -72,13 +72,6 @@ class KDPP(ClosedForm):
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
 
-    @classmethod
-    def from_recipe(cls, recipe: Any, options: DesignOptions, L: Any, k: int) -> KDPP:
-        """Return the k-DPP of L that `recipe` has made with `options`, which name the kernel."""
-        made = cls(L, k)
-        made.recipe, made.options = recipe, options
-        return made
-
     @property
     def kernel(self) -> str:
         """The kernel in words: which one `diversify` chose; "" for a spectrum made by hand."""

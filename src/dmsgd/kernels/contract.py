@@ -22,9 +22,8 @@ from dmsgd.inputs.scalars import as_share
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import eigenvalues, solve_triangular
+from dmsgd.spectra.decompose import solve_triangular
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix, truncate
-from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import EPS, Rounding
 
 log = logging.getLogger("dmsgd")
@@ -90,17 +89,6 @@ class Kernel(ABC):
         factor = self.factor()
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
         return recorded(found, self, f"exact(tol={tol.hex()})")
-
-    def eigenvalues(self) -> Eigenvalues:
-        """Return all eigenvalues above rounding, without eigenvectors, which take most time."""
-        if self.on_gpu():
-            return self.spectrum()
-        n, everything = self.n, np.arange(self.n)
-        what = f"the eigenvalues of the full matrix of {self!r}"
-        plan_work(n**3, 3 * n**2, what, "pass scale=, or spectrum='nystrom'")
-        values = eigenvalues(self.block(everything, everything))[::-1]
-        hidden = (n - values.size) * Rounding(1.0, n).cutoff
-        return Eigenvalues(values, n, Rounding(1.0, n, hidden=hidden), repr(self))
 
     def _spectrum_of_entries(self, tol: float) -> Spectrum:
         what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
