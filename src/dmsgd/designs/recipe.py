@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.greedy import greedy_set
+from dmsgd.designs.greedy import DEPENDENT, greedy_set
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.scale import suggest_scale
@@ -143,7 +143,7 @@ class Recipe:
                 break
             if halvings == 0:
                 worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
-                items, independent = greedy_set(rows, worth, k)
+                items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
                 if items.size < k:
                     rank = max(items.size, spectrum.rank)
                     found = f"the data has {counted(rank, 'distinct item')}"
@@ -224,11 +224,9 @@ def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
-            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, and more would hardly "
-            f"help or take long, so the kernel is approximate: up to {error:.1%} of the items of a "
-            f"batch are others than the exact kernel would draw, and inclusion probabilities are "
-            f"off by as much in all; a larger scale, {possible}or spectrum='nystrom' with a larger "
-            f"rank, makes it less"
+            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so up to {error:.1%} of "
+            f"the items of a batch are others than the exact kernel would draw; a larger scale, "
+            f"{possible}or spectrum='nystrom' with a larger rank, makes it less"
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         problem = (
