@@ -87,12 +87,10 @@ def as_target(value: Any, n: int, k: int) -> FloatArray:
             raise ValueError(f"unknown target {value!r}; use 'uniform' or one number per item")
         value = np.ones(n)
     weights = as_numbers(value, "target", n)
-    least = TINY * n * max(float(weights.max()), 0.0)
-    if (bad := np.flatnonzero(weights <= least)).size:
+    if (bad := np.flatnonzero(weights <= 0)).size:
         raise ValueError(
             f"target must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
-            f"({counted(bad.size, 'such item')}), which is as good as never; leave such items out "
-            f"of the data, or raise the smallest values"
+            f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
         )
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
@@ -103,6 +101,11 @@ def as_target(value: Any, n: int, k: int) -> FloatArray:
             f"target asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
             f"({counted(int((b >= 1).sum()), 'such item')}), but an item is in a batch at "
             f"most once; {advice}lower the largest values (np.minimum)"
+        )
+    if b.min() < TINY:
+        raise ValueError(
+            f"target asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
+            f"is as good as never; leave it out of the data, or raise the smallest values"
         )
     return b
 
