@@ -224,9 +224,10 @@ def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
-            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so up to {error:.1%} of "
-            f"the items of a batch are others than the exact kernel would draw; a larger scale, "
-            f"{possible}or spectrum='nystrom' with a larger rank, makes it less"
+            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, and more would hardly "
+            f"help or take long: up to {error:.1%} of the items of a batch are others than the "
+            f"exact kernel would draw; a larger scale, {possible}or spectrum='nystrom' with a "
+            f"larger rank, makes it less"
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         problem = (
