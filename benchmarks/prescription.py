@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.targets.solver import ScaledInclusion
 from experiments import datasets
 
 #: Evaluations of b(θ) so far.
@@ -27,13 +26,13 @@ COUNT = [0]
 
 
 def count():
-    original = ScaledInclusion.__call__
+    original = dmsgd.targets._inclusion
 
-    def call(self, theta):
+    def call(F, theta, k):
         COUNT[0] += 1
-        return original(self, theta)
+        return original(F, theta, k)
 
-    ScaledInclusion.__call__ = call
+    dmsgd.targets._inclusion = call
 
 
 def generated():

@@ -1,6 +1,6 @@
 """A look before training, cell by cell: VS Code, Jupyter (with jupytext) and Spyder run the cells.
 
-Designs and schedules show themselves as small tables; the page at the end is one file to keep.
+The page at the end is one file to keep.
 
 DDP:     nothing here is distributed; look once, on one process.
 Resume:  nothing to resume.

@@ -13,12 +13,8 @@ import dmsgd
 from dmsgd import KDPP
 from dmsgd.features import as_features
 from dmsgd.kernels import RBF, Linear, Precomputed, exact
+from dmsgd.polynomials import eigenvector_inclusion, log_polynomial
 from dmsgd.targets import prescribe
-from dmsgd.targets.solver import (
-    ScaledInclusion,
-    solve,
-    spectrum_inclusion,
-)
 
 
 def features(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -108,54 +104,58 @@ def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> No
 
 
 def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
-    F, k = features(40, 8), 5
+    F, k = as_features(features(40, 8)), 5
     target = k * random_target(40) / random_target(40).sum()
-    marginals, theta = ScaledInclusion(as_features(F), k), np.zeros(40)
-    height, gain = -np.inf, 0.0
+    theta, height, gain = np.zeros(40), -np.inf, 0.0
     for _ in range(12):
-        b, log_z = marginals(theta)
+        b, log_z = dmsgd.targets._inclusion(F, theta, k)
         phi = target @ theta - log_z
         assert phi >= height + gain - 1e-12
         height, gain = phi, float(target @ np.log(target / b))
         theta = theta + np.log(target / b)
 
 
-def test_extrapolation_needs_about_half_the_steps() -> None:
+@pytest.fixture
+def path(monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """θ, b and log Z of each step of `prescribe`."""
+    steps, original = [], dmsgd.targets._inclusion
+
+    def watched(F: object, theta: np.ndarray, k: int) -> tuple[np.ndarray, float]:
+        found = original(F, theta, k)
+        steps.append((theta, *found))
+        return found
+
+    monkeypatch.setattr("dmsgd.targets._inclusion", watched)
+    return steps
+
+
+def test_extrapolation_needs_about_half_the_steps(path: list) -> None:
     # With labels mixed in, the number of items of a class hardly varies, and plain steps are slow.
     y, k = np.random.default_rng(0).integers(8, size=200), 8
     F = dmsgd.features.concat(0.3 * features(200, 12), y, 0.7)
-    target = np.full(200, k / 200)
-    marginals = ScaledInclusion(as_features(F), k)
-    fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
-    assert fast.error <= 1e-8
-    theta, plain = np.zeros(200), 0
-    while True:
-        b, _ = marginals(theta)
+    tilted = prescribe(Linear(F), k, "uniform", tol=1e-8)
+    np.testing.assert_allclose(inclusion(tilted, k), k / 200, rtol=2e-8)
+    fast, unit = len(path), as_features(dmsgd.features.normalize(F))
+    theta, plain, error = np.zeros(200), 0, 1.0
+    while error > 1e-8:
+        b, _ = dmsgd.targets._inclusion(unit, theta, k)
         plain += 1
-        if np.abs(b / target - 1).max() <= 1e-8:
-            break
-        theta = theta + np.log(target / b)
+        error, theta = np.abs(b * 200 / k - 1).max(), theta + np.log(k / 200 / b)
     assert plain >= 20
-    assert fast.steps <= 0.6 * plain
+    assert fast <= 0.6 * plain
 
 
 @pytest.mark.parametrize("seed", [63, 79, 114])
-def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
+def test_an_extrapolation_that_loses_ground_is_undone(seed: int, path: list) -> None:
     # Far from the solution gaps are not linear in θ, and extrapolations go astray.
     rng, k = np.random.default_rng(seed), 3
     F, target = rng.normal(size=(12, 4)), rng.uniform(size=12)
     target *= k / target.sum()
-    marginals, path = ScaledInclusion(as_features(F), k), []
-
-    def watched(theta: np.ndarray) -> tuple[np.ndarray, float]:
-        b, log_z = marginals(theta)
-        path.append((float(target @ theta) - log_z, float(target @ np.log(target / b))))
-        return b, log_z
-
-    solution = solve(watched, target, 3 * rng.normal(size=12), 1e-9, 100)
-    assert solution.error <= 1e-9
-    assert solution.steps == len(path)
-    heights, gains = np.array(path).T
+    far = as_features(F * np.exp(1.5 * rng.normal(size=12))[:, None])
+    dmsgd.targets._solve(far, k, target, 1e-9)
+    heights = np.array([target @ theta - log_z for theta, _, log_z in path])
+    gains = np.array([target @ np.log(target / b) for _, b, _ in path])
+    assert np.abs(path[-1][1] / target - 1).max() <= 1e-9
     lost = np.flatnonzero(np.diff(heights) < -0.01) + 1
     assert lost.size > 0
     # The next step is the guaranteed one, from where the extrapolation left.
@@ -166,29 +166,12 @@ def test_the_routes_agree() -> None:
     F, k = features(20, 6), 4
     theta = np.random.default_rng(3).normal(size=20)
     tilted = F * np.exp(theta / 2)[:, None]
-    spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
-    for b, log_z in (
-        ScaledInclusion(as_features(F), k)(theta),
-        *(spectrum_inclusion(s, k) for s in spectra),
-    ):
-        np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
-        assert log_z == pytest.approx(spectrum_inclusion(spectra[0], k)[1], rel=1e-12)
-
-
-def test_eigenvalues_too_small_to_be_used_need_no_second_look(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Those of an RBF kernel go down to rounding, and small batches use the large ones."""
-    spectrum = exact(RBF(features(80, 3), 3.0))
-    F = as_features(spectrum.vectors * np.sqrt(spectrum.values))
-    theta = np.random.default_rng(3).normal(size=80)
-    known, log_z = ScaledInclusion(F, 4)(theta)
-    monkeypatch.setattr(type(F), "spectrum", None)
-    found = ScaledInclusion(F, 4, 1e-10)(theta)
-    np.testing.assert_allclose(found[0], known, rtol=0, atol=1e-10)
-    assert found[1] == pytest.approx(log_z, abs=1e-10)
-    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
-        ScaledInclusion(F, 40, 1e-10)(theta)
+    b, log_z = dmsgd.targets._inclusion(as_features(F), theta, k)
+    np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
+    for spectrum in (exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))):
+        pi = eigenvector_inclusion(spectrum.values, k)
+        np.testing.assert_allclose(b, spectrum.eigenvectors.weighted_squares(pi), rtol=1e-9)
+        assert log_z == pytest.approx(log_polynomial(spectrum.values, k), rel=1e-12)
 
 
 # Kernels without features
@@ -215,30 +198,11 @@ def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:
     np.testing.assert_allclose(inclusion(tilted, 5), 5 / 60, rtol=2e-8)
 
 
-def test_a_start_nearby_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    original = ScaledInclusion.__call__
-
-    def counted(self: ScaledInclusion, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        calls.append(0)
-        return original(self, theta)
-
-    monkeypatch.setattr(ScaledInclusion, "__call__", counted)
-    kernel, weights = Linear(features(200, 10)), random_target(200)
-    first = prescribe(kernel, 8, weights)
-    cold = len(calls)
-    moved = weights * np.random.default_rng(5).uniform(0.999, 1.001, size=200)
-    second = prescribe(kernel, 8, moved, start=first)
-    assert len(calls) - cold < cold
-    np.testing.assert_allclose(inclusion(second, 8), 8 * moved / moved.sum(), rtol=1e-6)
-
-
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_tolerance_of_any_size() -> None:
-    """One above 1 is met at once, and does not overflow; `start` is a kernel of large scales."""
-    F = features(20, 6)
-    start = Linear(1e100 * np.eye(20))
-    assert prescribe(Linear(F), 3, np.arange(1, 21), tol=1e300, start=start).n == 20
+    """One above 1 is met at once, and does not overflow, however long the rows are."""
+    F = 1e100 * features(20, 6)
+    assert prescribe(Linear(F), 3, np.arange(1, 21), tol=1e300).n == 20
 
 
 # Targets out of reach
@@ -303,11 +267,6 @@ def test_bad_targets_are_refused(target: object, message: str) -> None:
 def test_bad_calls_are_refused() -> None:
     with pytest.raises(TypeError, match=r"prescribe\(Linear\(X\)"):
         prescribe(features(10, 4), 2, "uniform")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="same 10 items"):
-        prescribe(Linear(features(10, 4)), 2, "uniform", start=Linear(features(9, 4)))
-    empty = Linear(np.vstack([features(9, 4), np.zeros(4)]))
-    with pytest.raises(ValueError, match="same 10 items"):
-        prescribe(Linear(features(10, 4)), 2, "uniform", start=empty)
     with pytest.raises(ValueError, match="unknown target 'even'"):
         dmsgd.diversify(features(10, 4), 2, target="even")
 
@@ -329,10 +288,9 @@ def test_flowers(name: str) -> None:
 def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
     """An extrapolation may leave the range of numbers; the iteration goes on from before it."""
     F = dmsgd.features.as_features(np.random.default_rng(0).normal(size=(30, 4)))
-    marginals = ScaledInclusion(F, 3)
     for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
         with pytest.raises(dmsgd.RankError, match="beyond"):
-            marginals(theta)
+            dmsgd.targets._inclusion(F, theta, 3)
 
 
 @pytest.mark.parametrize("smallest", [5e-324, 1e-300])

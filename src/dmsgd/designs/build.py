@@ -135,13 +135,9 @@ def make_design(
         design = make_kdpp(options, X, k, labels, quality)
         return Weighted.like(design) if options.batches == "weighted" else design
     X, labels = split_label_column(X, labels)
-    n = (
-        X.shape[0]
-        if hasattr(X, "shape")
-        else None
-        if X is None
-        else as_features(X, takes_labels=True).n
-    )
+    n = None
+    if X is not None:
+        n = X.shape[0] if hasattr(X, "shape") else as_features(X, takes_labels=True).n
     if options.batches == "stratified":
         return Stratified(as_labels(labels, n), k)
     return Uniform(len(as_labels(labels)) if n is None else n, k)

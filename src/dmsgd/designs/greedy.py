@@ -46,25 +46,6 @@ class Points(NamedTuple):
     noise: float
 
 
-def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
-    """Return the greedy set of k items, smaller if all others are duplicates, and an RBF scale.
-
-    At that scale they are independent.
-    """
-    points, nothing = points_of(F), np.empty(0, dtype=np.int64)
-    square, everything = median_square(F), np.ones(F.n, dtype=bool)
-    items, square = greedy(points, F.d, q, k, nothing, everything, square, DEPENDENT)
-    return items, float(np.sqrt(square / 2))
-
-
-def greedy_items(F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray) -> IntArray:
-    """Return the greedy set of k free items beside the known ones, best first.
-
-    It is smaller if all others are duplicates, or of quality 0.
-    """
-    return greedy(points_of(F), F.d, q, k, known, free, median_square(F))[0]
-
-
 def points_of(F: Features) -> Points:
     """Return what `greedy_steps` needs of the features."""
     X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
@@ -79,29 +60,32 @@ def points_of(F: Features) -> Points:
     return Points(True, X, none, none, norms, float(np.finfo(kind).eps) * noise)
 
 
-def greedy(
-    points: Points,
-    d: int,
+def greedy_set(
+    F: Features,
     q: FloatArray,
     k: int,
-    known: IntArray,
-    free: BoolArray,
-    square: float,
+    known: IntArray | None = None,
+    free: BoolArray | None = None,
     least: float = 0.0,
 ) -> tuple[IntArray, float]:
-    """Return the greedy set, smaller than k if all other items are duplicates, and the last scale.
+    """Return the greedy set of k free items beside the known ones, best first, and an RBF scale.
 
-    The scale is reduced whenever all items that are left depend on those that are chosen: rounding
-    hides what these leave of them, or it is no more than `least`.
+    It is smaller if all others are duplicates, or of quality 0. The scale begins as that of
+    `select`, and is reduced whenever all items that are left depend on those that are chosen:
+    rounding hides what these leave of them, or it is no more than `least`.
     """
+    points, square = points_of(F), median_square(F)
+    known = np.empty(0, dtype=np.int64) if known is None else known
+    worth = np.where(q**2 >= TINY, q**2, 0.0)
+    if free is not None:
+        worth[~free] = 0.0
     order = known
-    worth = np.where(free & (q**2 >= TINY), q**2, 0.0)
     while True:
-        order, near = _independent(points, d, square, worth, known.size + k, order, least)
+        order, near = _independent(points, F.d, square, worth, known.size + k, order, least)
         worth[order] = 0.0
         farthest = float(near[worth > 0].max(initial=0.0))
         if order.size == known.size + k or farthest == 0:
-            return order[known.size :], square
+            return order[known.size :], float(np.sqrt(square / 2))
         square = min(square / 4, farthest)
 
 

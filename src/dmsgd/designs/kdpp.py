@@ -10,7 +10,7 @@ import numpy as np
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.greedy import TIED
 from dmsgd.designs.options import DesignOptions
-from dmsgd.errors import RankError, SamplingError, as_python
+from dmsgd.errors import RankError, SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
@@ -71,13 +71,6 @@ class KDPP(ClosedForm):
         self.k = as_batch_size(k, self.n)
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
-
-    @classmethod
-    def from_recipe(cls, recipe: Any, options: DesignOptions, L: Any, k: int) -> KDPP:
-        """Return the k-DPP of L that `recipe` has made with `options`, which name the kernel."""
-        made = cls(L, k)
-        made.recipe, made.options = recipe, options
-        return made
 
     @property
     def kernel(self) -> str:
@@ -193,12 +186,6 @@ class KDPP(ClosedForm):
     def provenance(self) -> dict[str, str]:
         return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
 
-    def _facts(self) -> dict[str, str]:
-        facts = {**super()._facts(), "rank": f"{self.spectrum.rank:,}"}
-        if self.options is not None:
-            facts["options"] = as_python(self.options.changed()) or "defaults of diversify"
-        return facts
-
     def __repr__(self) -> str:
         target, shown = self.recipe.target if self.recipe else None, ""
         if target is not None:
@@ -304,13 +291,10 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def largest_determinant(
-    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
-) -> IntArray:
+def largest_determinant(spectrum: Spectrum, k: int, without: Any = ()) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
     without: items that are not taken.
-    least:   end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -326,9 +310,9 @@ def largest_determinant(
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
         left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
-        if left.max() <= least:
+        if left.max() <= 0:
             break
-        enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))
+        enough, directions = PRECISE * left.max(), np.empty((0, here.rank))
         while done < k and left.max() > enough:
             best = int(np.argmax(left >= (1 - TIED) * left.max()))
             row = here.eigenvectors.rows(np.array([best]))[0] * roots

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.chosen_spectrum import (
-    is_exact,
-    prescribed_spectrum,
-    spectrum_for,
-    warn_unsuitable_scale,
-)
-from dmsgd.designs.greedy import greedy_set
+from dmsgd.designs.greedy import DEPENDENT, greedy_set
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.scale import suggest_scale
@@ -26,10 +20,13 @@ from dmsgd.inputs.arrays import FloatArray, as_quality
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import RBF, Kernel, Linear
+from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.combined import Mixed, Quality
+from dmsgd.kernels.landmarks import GrowingLandmarks
+from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
+from dmsgd.targets import prescribe
 
 #: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
 #: up to this share of the largest are no directions.
@@ -38,17 +35,21 @@ SPARE, NO_DIRECTION = 1.25, 1e-6
 HALVINGS = 20
 #: A column with this share of the kernel's trace is nearly all of it.
 WHOLE = 0.95
-
-
-class Choice(NamedTuple):
-    """A kernel, the options that name it, and its eigenvalues if the choice needed them.
-
-    They are a `Spectrum` where the design needs eigenvectors.
-    """
-
-    options: DesignOptions
-    kernel: Kernel
-    known: Spectrum | None = None
+#: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
+#: approximate one (or 3 k if that is more).
+EXACT_ITEMS, FACTOR_RANK = 5000, 1600
+#: An approximation that changes at most this share of the items of a batch does not warn; the
+#: estimated share is to be below AIM times as much.
+SMALL_ERROR, AIM = 0.01, 0.9
+#: To get there the rank may grow to GROWTH times the default, but not above two thirds of the
+#: items, where all of them cost no more, nor to eigenvectors of more than LARGEST numbers (1 GB).
+GROWTH, LARGEST = 3, 2**27
+#: Multiplications n m² of m landmarks that are not worth saving.
+QUICK = 2.0**33
+#: Up to this many items a warning names spectrum="exact", too.
+EXACT_POSSIBLE = 20_000
+#: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
+NEARLY_UNIFORM = 0.05
 
 
 @final
@@ -81,23 +82,24 @@ class Recipe:
         if w == 1 and k > (classes := np.unique(self.labels).size):
             found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
             raise RankError(k, classes, found, rbf=False)
-        options, kernel, known = self._choose(F, k)
-        origin: Any = kernel
-        if self.target is None or not is_exact(options, kernel):  # else a target gets others
-            origin = known = spectrum_for(options, kernel, k) if known is None else known
-        if known is not None and options.kernel == "rbf":
-            known.require_rank(k)
+        options, spectrum = self._choose(F, k)
+        if options.kernel == "rbf":
+            spectrum.require_rank(k)
             if options.spectrum == "auto":
-                warn_unsuitable_scale(known, k)
+                _warn_unsuitable_scale(spectrum, k)
+        chosen = spectrum
         if self.target is not None:
-            origin = prescribed_spectrum(origin, k, self.target)
-        design = KDPP.from_recipe(self, options, origin, k)
+            # It keeps the words for the kernel that was scaled, and the error of an approximation.
+            tilted = exact(prescribe(spectrum, k, self.target))
+            chosen = tilted.replaced(trace_error=spectrum.trace_error, kernel=spectrum.kernel)
+        design = KDPP(chosen, k)
+        design.recipe, design.options = self, options
         if self.target is None and w < 1 and F.d > 1:
-            _warn_dominating_column(options, F, origin.values)
+            _warn_dominating_column(options, F, spectrum.values)
         return design
 
-    def _choose(self, F: Features, k: int) -> Choice:
-        """Return the kernel of these features.
+    def _choose(self, F: Features, k: int) -> tuple[DesignOptions, Spectrum]:
+        """Return the options that name the kernel of these features, and its spectrum.
 
         "auto" is linear if both the columns and the directions of the kernel are SPARE k at least,
         and with w = 1, where only labels count.
@@ -109,25 +111,25 @@ class Recipe:
             rows = prepared(options, F)
             rows = concat_labels(rows, self.labels, w) if w > 0 else rows
             kernel = self._with_quality(options, Linear(rows), F)
-            if asked == "linear":
-                return Choice(options, kernel)
             try:
                 spectrum = spectrum_for(options, kernel, k)
             except ValueError:
-                if kernel.diag().any():
+                if asked == "linear" or kernel.diag().any():
                     raise  # else all items are zero, and alike as any equal ones are to RBF
             else:
                 directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
-                if directions >= min(enough, options.rank or enough) or w == 1:
-                    return Choice(options, kernel, spectrum)
+                enough = min(enough, options.rank or enough)
+                if asked == "linear" or w == 1 or directions >= enough:
+                    return options, spectrum
         options = replace(self.options, kernel="rbf")
         rows = prepared(options, F)
-        if options.scale is not None:
-            return Choice(options, self._with_classes(options, RBF(rows, options.scale), F))
-        return self._fit_scale(options, rows, F, k)
+        if options.scale is None:
+            return options, self._fitted(options, rows, F, k)
+        kernel = self._with_classes(options, RBF(rows, options.scale), F)
+        return options, spectrum_for(options, kernel, k)
 
-    def _fit_scale(self, options: DesignOptions, rows: Features, F: Features, k: int) -> Choice:
-        """Return the RBF kernel of a scale at which k items are independent."""
+    def _fitted(self, options: DesignOptions, rows: Features, F: Features, k: int) -> Spectrum:
+        """Return the spectrum of the RBF kernel of a scale at which k items are independent."""
         try:
             scale = suggest_scale(rows, k)
         except ValueError:  # all items are alike
@@ -135,21 +137,21 @@ class Recipe:
         for halvings in range(HALVINGS):
             name = f"suggested for {k}, halved {halvings} times"
             kernel = self._with_classes(options, RBF.fitted(rows, scale, name), F)
-            known = spectrum_for(options, kernel, k)
-            enough = known.rank >= k and known.inclusion_error(k) <= WARN_ABOVE
+            spectrum = spectrum_for(options, kernel, k)
+            enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
             if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
                 break
             if halvings == 0:
                 worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
-                items, independent = greedy_set(rows, worth, k)
+                items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
                 if items.size < k:
-                    rank = max(items.size, known.rank)
+                    rank = max(items.size, spectrum.rank)
                     found = f"the data has {counted(rank, 'distinct item')}"
                     found += " of quality above 0" * bool(worth.min() == 0)
                     raise RankError(k, rank, found, rbf=False)
                 scale = min(scale, 2 * independent)
             scale /= 2
-        return Choice(options, kernel, known)
+        return spectrum
 
     def _with_classes(self, options: DesignOptions, kernel: Kernel, F: Features) -> Kernel:
         """Return a kernel of features with the classes and the quality of the items."""
@@ -180,6 +182,61 @@ def prepared(options: DesignOptions, F: Features, like: Features | None = None) 
     if options.standardize:
         F = F.mapped(standardize_map(F if like is None else like))
     return F.mapped(Normalize()) if options.unit_rows else F
+
+
+def spectrum_for(options: DesignOptions, kernel: Kernel, k: int) -> Spectrum:
+    """Return the spectrum of the kernel, exact or not, as the options say."""
+    by_size = options.kernel == "linear" or kernel.n <= EXACT_ITEMS
+    if options.spectrum == "exact" or (options.spectrum == "auto" and by_size):
+        return exact(kernel)
+    rank = options.rank or min(max(FACTOR_RANK, 3 * k), kernel.n)
+    if options.spectrum == "pivoted_cholesky":
+        return pivoted_cholesky(kernel, rank)
+    if options.spectrum == "nystrom":
+        return nystrom(kernel, rank, how="pivots")
+    with one_work():
+        return _spectrum_of_few(kernel, k, rank)
+
+
+def _spectrum_of_few(kernel: Kernel, k: int, usual: int) -> Spectrum:
+    """Return the spectrum of as few landmarks as make `batch_error` small, or of `usual`.
+
+    Of no fewer than take about a second, which makes the error smaller still.
+    """
+    most = max(usual, min(GROWTH * usual, 2 * kernel.n // 3, LARGEST // kernel.n))
+    least = min(usual, int((QUICK / kernel.n) ** 0.5))
+    # What identifies it is not the number of landmarks, which rounding may decide.
+    method = f"landmarks(k={k}, least={least}, usual={usual}, most={most}, error={SMALL_ERROR})"
+    landmarks, goal = GrowingLandmarks(kernel, least, usual, most), AIM * SMALL_ERROR
+    while True:
+        is_enough = landmarks.grow(k, goal)
+        found = landmarks.spectrum().replaced(method=method)
+        if not is_enough or landmarks.count == most or found.rank < k:
+            return found
+        if (error := found.batch_error(k)) <= SMALL_ERROR:
+            return found
+        del found  # its eigenvectors
+        goal *= AIM * SMALL_ERROR / error  # the estimate was too low
+
+
+def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
+    """Warn of an RBF kernel that is too narrow, or approximated with too large an error."""
+    if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
+        possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
+        problem = (
+            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, and more would hardly "
+            f"help or take long: up to {error:.1%} of the items of a batch are others than the "
+            f"exact kernel would draw; a larger scale, {possible}or spectrum='nystrom' with a "
+            f"larger rank, makes it less"
+        )
+    elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
+        problem = (
+            "no two items look alike: batches are nearly uniform; choose a larger scale "
+            "(dmsgd.designs.suggest_scale(X, k) finds one)"
+        )
+    else:
+        return
+    warn_kernel(f"{spectrum.kernel}: {problem}")
 
 
 def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:

@@ -15,6 +15,7 @@ from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.diagnostics.gradients import GradientVariance
+from dmsgd.errors import as_python
 from dmsgd.features import Features
 from dmsgd.files.contract import Column
 from dmsgd.files.writing import write_rows
@@ -204,7 +205,7 @@ class Inspection:
         found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
         if (drawn := self.batches[-1]).name == "k-DPP":
             part = f", of a sample of {drawn.rows.size:,}" if drawn.rows.size < data.n else ""
-            found["k-DPP"] = Fact(self.options.describe(), part)
+            found["k-DPP"] = Fact(as_python(self.options.changed()), part)
         return found
 
     def listed(self) -> list[Any]:

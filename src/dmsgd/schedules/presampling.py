@@ -19,7 +19,6 @@ import numpy as np
 
 import dmsgd
 from dmsgd.designs.contract import Design, check_range
-from dmsgd.designs.html import html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.dask import check_client, map_on_workers
@@ -166,16 +165,6 @@ class Schedule:
         if self.path is None:
             return Schedule, (np.array(self.batches), self._inclusion, self.record)
         return _unpickled, (str(self.path), self.checksum)
-
-    def _repr_html_(self) -> str:
-        """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        rows = {
-            "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
-            "seed": str(self.seed),
-            "stored": str(self.path or "in memory"),
-            "design": self.record.design,
-        }
-        return html_repr("Schedule", rows, self._inclusion)
 
     def __repr__(self) -> str:
         where = self.path or "in memory"

@@ -184,9 +184,9 @@ def select(
         items = medoids(pool, q, known, free, rules.k)
         rules.take(*items.tolist())
     else:
-        from dmsgd.designs.greedy import greedy_items
+        from dmsgd.designs.greedy import greedy_set
 
-        items = greedy_items(F, q, rules.k, known, free)
+        items, _ = greedy_set(F, q, rules.k, known, free)
         rules.take(*items.tolist())
     lacks = rules.costs is not None and rules.quotas is not None and rules.quotas.least.any()
     if until is None and (lacks or (items.size < (places or 0) and rules.costs is None)):
