@@ -71,9 +71,9 @@ def demo(out: Path, seeds: int, force: bool) -> None:
         "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
         wrapped=True,
     )
-    with progress_bar("Looking at the digits") as progress, atomic_write(out / PAGE, force) as file:
+    with progress_bar("Looking at the digits"), atomic_write(out / PAGE, force) as file:
         images = np.uint8(digits * 255 / 16).reshape(-1, 8, 8)
-        found = dmsgd.diagnostics.inspect(digits, 20, digit, progress=progress)
+        found = dmsgd.diagnostics.inspect(digits, 20, digit)
         file.write(found.html("Digits", images=images).encode())
     echo(f"What is in the digits, and in their batches, a page: {out / PAGE}")
 

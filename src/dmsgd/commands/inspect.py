@@ -63,8 +63,8 @@ def inspect(
 
     X, y = files.load()
     described, pictures = files.entries("--texts", X.shape[0]), load_images(images)
-    with progress_bar("Looking (the first run compiles)") as progress:
-        found = look(X, k, y, options, gradients=gradients, seed=seed, progress=progress)
+    with progress_bar("Looking (the first run compiles)"):
+        found = look(X, k, y, options, gradients=gradients, seed=seed)
     for line in found.lines(files.features):
         echo(line)
     if found.advice.options.batches != "uniform":

@@ -14,7 +14,7 @@ from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
-from dmsgd.diagnostics.gradients import GradientVariance
+from dmsgd.diagnostics.measures import GradientVariance
 from dmsgd.features import Features
 from dmsgd.files.contract import Column
 from dmsgd.files.writing import write_rows
