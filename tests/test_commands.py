@@ -15,7 +15,7 @@ from scipy import sparse
 import dmsgd
 import documented_help
 from command_line import CliRunner
-from dmsgd.commands import app, one_line, output
+from dmsgd.commands import app, files, one_line
 from dmsgd.errors import InputError
 
 COMMANDS = ("inspect", "sample", "select", "demo")
@@ -382,15 +382,15 @@ def test_an_output_that_comes_meanwhile_is_not_replaced_unless_asked(folder, mon
     if not links:
         monkeypatch.setattr(os, "link", refuse)
     out, before = folder / "out.csv", sorted(folder.iterdir())
-    with output.atomic_write(out, force=False) as file:
+    with files.atomic_write(out, force=False) as file:
         file.write(b"first")
     with (
         pytest.raises(FileExistsError, match=r"out\.csv was written by another program meanwhile"),
-        output.atomic_write(out, force=False) as file,
+        files.atomic_write(out, force=False) as file,
     ):
         file.write(b"second")
     assert out.read_bytes() == b"first"
-    with output.atomic_write(out, force=True) as file:
+    with files.atomic_write(out, force=True) as file:
         file.write(b"third")
     assert out.read_bytes() == b"third"
     assert sorted(folder.iterdir()) == sorted([*before, out])

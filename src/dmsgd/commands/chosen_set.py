@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dmsgd.commands.data_files import DataFiles
-from dmsgd.commands.output import atomic_write
+from dmsgd.commands.files import KNOWN, DataFiles, atomic_write
 from dmsgd.commands.terminal import echo
 from dmsgd.inputs.messages import cell, counted, few, number, visible
 
@@ -19,48 +17,10 @@ if TYPE_CHECKING:
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.selection.result import Selection
 
-#: The column of an output that holds item numbers; characters that a message shows of a list.
-NUMBER, SHOWN = "item", 200
+#: Characters that a message shows of a list, and of the name of a group.
+SHOWN, NAME = 200, 40
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
-#: What is known about items, and the option that names it.
-KNOWN = {
-    "id": "--id",
-    "label": "--labels",
-    "quality": "--quality",
-    "text": "--texts",
-    "group": "--groups",
-    "cost": "--costs",
-}
-#: How similarity is found.
-SIMILARITY = {
-    "euclidean": "exp(-d²/m), d distance, m ",
-    "cosine": "exp(-d²/m), d distance of rows of length 1, m ",
-    "precomputed": "as given",
-}
-#: Characters that are shown of the name of a group.
-NAME = 40
-
-
-def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
-    """Return the optional columns (id, label, quality, ...) that were given, by name."""
-    found = {
-        "id": files.entries("--id", n),
-        "label": y,
-        "quality": files.numbers("--quality", n),
-        "text": files.entries("--texts", n),
-        "group": files.classes("--groups", n),
-        "cost": files.numbers("--costs", n),
-    }
-    if found["id"] is not None:
-        (commonest, times), *_ = Counter(map(str, found["id"])).most_common(1)
-        if times > 1:
-            raise ValueError(
-                f"--id {files.beside['--id']} must tell items apart, but "
-                f"{visible(repr(commonest), SHOWN)} occurs {times:,} times; name another column, "
-                f"or leave --id out"
-            )
-    return {name: column for name, column in found.items() if column is not None}
 
 
 def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
@@ -86,85 +46,91 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
         else:
             listed = [text] if text in places else text.split(",")
         listed = [each if each in places else each.strip() for each in listed]
-        unknown = [each for each in listed if each not in places]
-        if unknown:
-            what = counted(len(unknown), "number" if NUMBER in columns else "id")
+        if unknown := [each for each in listed if each not in places]:
+            what = counted(len(unknown), "number" if "item" in columns else "id")
             shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
             raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
         found |= {places[each] for each in listed}
     return np.array(sorted(found), dtype=np.int64)
 
 
+def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] | None:
+    """Return what --at-most or --at-least says: one number for all groups, or some by name."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, digits = text.rpartition("=")
+        if not re.fullmatch("[0-9]{1,18}", digits.strip(), re.ASCII):
+            raise ValueError(
+                f"{option} {visible(text, SHOWN)} is no number of items; give one for all groups, "
+                f"such as {option} 50, or one for a group, such as {option} web=50"
+            )
+        if name in found or "" in found or (found and not name):
+            raise ValueError(
+                f"{option} is given twice for {visible(name or 'a group', NAME)}; give one number "
+                f"for all groups, or one for each of some"
+            )
+        found[name] = int(digits)
+    return found.get("", found or None)
+
+
 def facts_of(
-    about: Mapping[str, Any],
-    chosen: IntArray,
-    free: IntArray,
-    metric: str,
-    covering: Selection | None,
-    budget: float | None,
+    about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return facts about a set, by name, in words."""
+    """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
     import numpy as np
 
-    facts = {"similarity": SIMILARITY[metric]}
-    if metric != "precomputed":
-        scale = "its median square" if covering is None else f"= {number(covering.scale, 3)}"
-        facts["similarity"] += scale
-    if "quality" in about and chosen.size:
-        ours, random = (number(about["quality"][items].mean(), 3) for items in (chosen, free))
+    facts = {"similarity": "as given"}
+    if asked["metric"] != "precomputed":
+        rows = " of rows of length 1" * (asked["metric"] == "cosine")
+        facts["similarity"] = f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"
+    if "quality" in about and len(found):
+        ours, random = (number(about["quality"][each].mean(), 3) for each in (found.items, free))
         facts["quality"] = f"{ours} on average, {random} at random"
-    if "group" in about and chosen.size:
-        names, counts = np.unique(about["group"][chosen], return_counts=True)
-        pairs = sorted(zip(counts.tolist(), names.tolist(), strict=True), key=lambda each: -each[0])
-        facts["groups"] = few([f"{visible(name, NAME)} {count:,}" for count, name in pairs])
-    if covering is not None and covering.spent is not None:
-        facts["spent"] = f"{covering.spent:g} of {budget:g}"
+    if "group" in about and len(found):
+        names, counts = np.unique(about["group"][found.items], return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        facts["groups"] = few([f"{visible(names[i], NAME)} {counts[i]:,}" for i in order])
+    if found.spent is not None:
+        facts["spent"] = f"{found.spent:g} of {asked['budget']:g}"
     return facts
 
 
 def columns_of(
-    files: DataFiles,
-    chosen: IntArray,
-    covering: Selection | None,
-    about: Mapping[str, Any],
-    n: int,
-    suffix: str,
+    files: DataFiles, found: Selection, gains: bool, about: Mapping[str, Any], n: int, suffix: str
 ) -> list[Column]:
     """Return the table of a set: item numbers, what each adds, what is known, its own columns.
 
+    gains:  whether what each adds belongs to it.
     suffix: of the file that it is for.
     """
     import numpy as np
 
     from dmsgd.files.writing import NUMBERS_ALONE
 
-    found: list[Column] = [(NUMBER, chosen)]
+    columns: list[Column] = [("item", found.items)]
     if suffix in NUMBERS_ALONE:
-        return found
-    if covering is not None:
-        numbers = {"gain": covering.gains, "covered": covering.coverage[1:]}
-        numbers["stands_for"] = covering.stands_for
-        for name, column in numbers.items():
-            digits = [float(f"{number:.6g}") for number in column.tolist()]
-            found.append((name, np.array(digits, dtype=np.float64)))
-    for name, column in about.items():
-        if files.beside[KNOWN[name]] not in files.names:
-            found.append((name, column[chosen]))
+        return columns
+    if gains:
+        numbers = {"gain": found.gains, "covered": found.coverage[1:]}
+        for name, column in (numbers | {"stands_for": found.stands_for}).items():
+            digits = [float(f"{each:.6g}") for each in column.tolist()]
+            columns.append((name, np.array(digits, dtype=np.float64)))
+    of_files = {KNOWN[name] for name, path in files.beside.items() if path not in files.names}
+    columns += [(name, column[found.items]) for name, column in about.items() if name in of_files]
     if files.table is None:
-        return found
-    leave_out = set(files.feature_names())
-    own, rows = files.table.rows(chosen, leave_out, verbatim=suffix == ".csv")
+        return columns
+    own, rows = files.table.rows(found.items, set(files.feature_names()), suffix == ".csv")
     if rows != n:
         raise ValueError(
             f"{files.features} has {rows:,} rows and had {n:,}: it changed meanwhile; try again"
         )
-    taken = {name for name, _ in found}
+    taken = {name for name, _ in columns}
     for name, column in own:
         while name in taken:
             name = f"input_{name}"
         taken.add(name)
-        found.append((name, column))
-    return found
+        columns.append((name, column))
+    return columns
 
 
 def write_set(output: Path | None, columns: list[Column], force: bool) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmsgd.commands.files import atomic_write
 from dmsgd.commands.options import FORCE
-from dmsgd.commands.output import atomic_write
 from dmsgd.commands.terminal import echo
 from dmsgd.files.paths import check_path
 from dmsgd.inputs.messages import require

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.data_files import DataFiles
+from dmsgd.commands.files import DataFiles, atomic_write, check_output
 from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
-from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.inputs.messages import counted
 
@@ -91,9 +90,10 @@ def sample(
         check_output(output, (".npy", ".csv"), inputs, force)
     began = time.perf_counter()
     with connected(cluster) if cluster is not None else nullcontext() as client:
-        X, y = files.load(on_cluster=client is not None)
+        X, about = files.load(on_cluster=client is not None)
+        y = about.get("label")
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, k, y, options, files.numbers("--quality", X.shape[0]))
+        design = _set_up(X, k, y, options, about.get("quality"))
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
         left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
         kept = 0
@@ -127,12 +127,14 @@ def sample(
         echo(f"draws     {steps - kept:,} in {seconds:.2f} s, {each:.3g} ms per batch")
         echo(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
-
-        def shares(items: int, drawn: int) -> tuple[str, ...]:
-            return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / (steps * k):.2%}"
-
-        headings = "items", "share of items", "share of draws"
-        echo_classes(y, schedule.batches, options.uses_labels, headings, shares)
+        if not options.uses_labels:
+            echo("labels    did not count; -w 0.7 would mix them in")
+        cells = {
+            "items": lambda items, drawn: f"{items:,}",
+            "share of items": lambda items, drawn: f"{items / len(y):.2%}",
+            "share of draws": lambda items, drawn: f"{drawn / (steps * k):.2%}",
+        }
+        echo_classes(y, schedule.batches, cells)
 
 
 def _is_finished(
