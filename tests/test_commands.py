@@ -548,7 +548,7 @@ def test_shared_options_have_the_same_words():
     # A page is another file than batches are, and a worker that trains is a process, one that draws
     # a thread; a set of k items is no batch; what describes a design has one word everywhere.
     different = {name for name, said in texts.items() if len(said) > 1}
-    assert different <= {"-k", "-o", "--quick", "--force", "--out", "--seeds", "--workers"}, texts
+    assert different <= {"-k", "-o", "--quick", "--force", "--out", "--workers"}, texts
 
 
 def test_commands_that_describe_a_design_take_the_same_options():

@@ -1,26 +1,145 @@
-"""Items that `dmsgd select` is told about, and what it tells and writes about the chosen ones."""
+"""What `dmsgd select` does: items that it is told about, the chosen ones, and what it writes."""
 
 from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dmsgd.commands.files import KNOWN, DataFiles, atomic_write
-from dmsgd.commands.terminal import echo
-from dmsgd.inputs.messages import cell, counted, few, number, visible
+import numpy as np
 
-if TYPE_CHECKING:
-    from dmsgd.files.contract import Column
-    from dmsgd.inputs.arrays import IntArray
-    from dmsgd.selection.result import Selection
+from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
+from dmsgd.commands.options import options_named
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
+from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.recipe import dominating_column, prepared
+from dmsgd.errors import as_options, warn_kernel
+from dmsgd.features import Features
+from dmsgd.features.map_types import Normalize
+from dmsgd.files.contract import Column
+from dmsgd.files.tables import column_names, read_entries
+from dmsgd.files.writing import NUMBERS_ALONE, OUTPUTS, write_rows
+from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.messages import cell, counted, few, number, require, visible
+from dmsgd.report.selection import figures_of, selection_page
+from dmsgd.runtime.progress import progress_bar
+from dmsgd.runtime.threads import thread_count
+from dmsgd.selection import select as selection
+from dmsgd.selection.result import Selection, selection_of
+from dmsgd.selection.rules import Wishes
 
 #: Characters that a message shows of a list, and of the name of a group.
 SHOWN, NAME = 200, 40
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
+#: Options that name what `dmsgd.select` does not ask for.
+NOT_ASKED = (*FILES, "labels", "id", "texts")
+#: How sets are described that are not there to cover.
+WAYS = {"medoids": "as medoids, best first", "greedy": "greedily, best first"}
+
+
+def choose(
+    output: Path | None, page: Path | None, images: str | None, rho: float | None,
+    standardize: bool, normalize: bool, force: bool, **asked: Any,
+) -> None:  # fmt: skip
+    """Choose, describe and write a set; asked: arguments of `dmsgd.select`, and of `DataFiles`."""
+    files = DataFiles.named(asked)
+    asked = {name: each for name, each in asked.items() if name not in NOT_ASKED}
+    k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
+    lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
+    inputs = [*files.inputs(), cover, images, *lists]
+    if output is not None:
+        check_output(output, OUTPUTS, inputs, force)
+        if output.suffix.lower() == ".parquet":
+            require("parquet", f"{output}: writing Parquet")
+    if page is not None:
+        check_output(page, (".html", ".htm"), inputs, force)
+    maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
+    asked["at_most"] = group_numbers("--at-most", asked["at_most"])
+    asked["at_least"] = group_numbers("--at-least", asked["at_least"])
+    with options_named():
+        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+        thread_count(asked["workers"])
+    if metric == "precomputed" and (maps.changed() or page is not None):
+        what = as_options(maps.changed()) or f"--page {page}"
+        raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
+    say = echo_error if output is None else echo
+    began = time.perf_counter()
+    X, about = files.load()
+    n, pictures = X.shape[0], load_images(images)
+    say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
+    ids = about.get("id", range(n))
+    own = (files.beside["id"], "id") if "id" in about else ("item",)
+    known = named_items("--given", asked["given"], ids, own)
+    barred = named_items("--exclude", asked["exclude"], ids, own)
+    free = np.setdiff1d(np.arange(n), np.append(known, barred))
+    asked |= {"given": known, "exclude": barred, "details": how != "greedy"}
+    asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
+    if cover is not None:
+        asked["cover"] = prepared(maps, files.load_like("--cover", cover, X.shape[1]), X)
+    F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
+    if metric == "precomputed" and n != X.shape[1]:
+        other = "the columns"
+    if metric == "euclidean" and F.d > 1:
+        _warn_of_column(F, files.feature_names())
+    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+        found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
+        F = F.mapped(Normalize()) if metric == "cosine" else F
+        if not isinstance(found, Selection):
+            found = selection_of(F, found, known, free)
+        rows, made_to = None if metric == "precomputed" else F, how if how == "greedy" else "cover"
+        figures = figures_of(rows, found, known, free, made_to, other)
+    if known.size or barred.size:
+        say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
+    way = WAYS.get(how, f"to cover {other or 'the others'}, best first")
+    say(f"chosen    {way}: {counted(len(found), 'item')} in {time.perf_counter() - began:.1f} s")
+    say(f"{'spread' if how == 'greedy' else 'coverage':8}  {'; '.join(figures.sentences())}")
+    facts = {"chosen": way, **facts_of(about, found, free, asked)}
+    for name in ("quality", "groups", "spent"):
+        if name in facts:
+            say(f"{name:8}  {facts[name]}")
+    suffix = ".csv" if output is None else output.suffix.lower()
+    columns = columns_of(files, found, how != "greedy", about, n, suffix)
+    html = b""
+    if page is not None:
+        if maps.changed():
+            facts["features"] = as_options(maps.changed())
+        name = (output or page).name
+        with progress_bar("the page"):
+            html = selection_page(F, figures, about, facts, name, pictures).encode()
+    table = io.BytesIO()
+    write_rows(table, suffix, columns)
+    for path, content in ((output, table.getvalue()), (page, html)):
+        if path is not None:
+            with atomic_write(path, force) as file:
+                file.write(content)
+    for line in table.getvalue().decode().splitlines() if output is None else ():
+        echo(line)
+    if output or page:
+        say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
+    if "label" in about and output is not None:
+        cells = {
+            "items": lambda items, drawn: f"{items:,}",
+            "chosen": lambda items, drawn: f"{drawn:,}",
+            "at random": lambda items, drawn: f"{len(found) * items / free.size:,.1f}",
+        }
+        echo_classes(about["label"][free], np.searchsorted(free, found.items), cells)
+
+
+def _warn_of_column(F: Features, names: Sequence[str]) -> None:
+    """Warn if one column of features makes nearly all distances."""
+    if (found := dominating_column(F)) is not None:
+        place, share = found
+        name = names[place] if len(names) == F.d else f"{place} (from 0)"
+        warn_kernel(
+            f"column {name!r} makes {share:.2%} of all squared distances, so the set covers little "
+            f"else: drop it if it is no feature, or standardize if columns are in different units",
+            standardize=True,
+        )
 
 
 def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
@@ -29,10 +148,6 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
     ids:     of all items, each once; their numbers if they have no others.
     columns: names of the column of a file that holds ids.
     """
-    import numpy as np
-
-    from dmsgd.files.tables import column_names, read_entries
-
     places: dict[str, int] = {}
     if texts:
         places = {cell(each): item for item, each in enumerate(ids)}  # as in an earlier output
@@ -77,8 +192,6 @@ def facts_of(
     about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
-    import numpy as np
-
     facts = {"similarity": "as given"}
     if asked["metric"] != "precomputed":
         rows = " of rows of length 1" * (asked["metric"] == "cosine")
@@ -103,10 +216,6 @@ def columns_of(
     gains:  whether what each adds belongs to it.
     suffix: of the file that it is for.
     """
-    import numpy as np
-
-    from dmsgd.files.writing import NUMBERS_ALONE
-
     columns: list[Column] = [("item", found.items)]
     if suffix in NUMBERS_ALONE:
         return columns
@@ -131,17 +240,3 @@ def columns_of(
         taken.add(name)
         columns.append((name, column))
     return columns
-
-
-def write_set(output: Path | None, columns: list[Column], force: bool) -> None:
-    """Write a set to a file, or print it as CSV."""
-    from dmsgd.files.writing import write_rows
-
-    if output is not None:
-        with atomic_write(output, force) as file:
-            write_rows(file, output.suffix.lower(), columns)
-        return
-    table = io.BytesIO()
-    write_rows(table, ".csv", columns)
-    for line in table.getvalue().decode().splitlines():
-        echo(line)

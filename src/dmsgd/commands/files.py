@@ -10,13 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, final
+from typing import IO, Any, final
 
+import numpy as np
+
+from dmsgd.features import Features, convert
+from dmsgd.files.arrays import load_array
+from dmsgd.files.contract import Table
+from dmsgd.files.paths import check_path, find_file, split_path
+from dmsgd.files.tables import COLUMN_FILES, column_names, find_table, read_column, read_entries
+from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import few, visible
-
-if TYPE_CHECKING:
-    from dmsgd.features import Features
-    from dmsgd.files.contract import Table
 
 #: Options that name the features.
 FILES = ("features", "columns", "drop")
@@ -58,8 +62,6 @@ class DataFiles:
     @cached_property
     def table(self) -> Table | None:
         """The table that holds the features, if one does."""
-        from dmsgd.files.tables import find_table
-
         return find_table(self.features)
 
     @cached_property
@@ -69,11 +71,9 @@ class DataFiles:
 
     def load(self, on_cluster: bool = False) -> tuple[Any, dict[str, Any]]:
         """Return X, and what is known about its items, by the name in `KNOWN`."""
-        from dmsgd.features.convert import open_features
-
         drop, named = self.dropped, self.columns is not None
         paths = {option: self._find(option) for option in KNOWN if option in self.beside}
-        X = open_features(self.features, drop, named=named, on_cluster=on_cluster)
+        X = convert.open_features(self.features, drop, named=named, on_cluster=on_cluster)
         return X, {KNOWN[name]: _read(name, paths[name], X.shape[0]) for name in paths}
 
     def feature_names(self) -> list[str]:
@@ -86,9 +86,6 @@ class DataFiles:
 
         Of a table the columns with the same names are taken, if that is what the first one has.
         """
-        from dmsgd.features.convert import open_features
-        from dmsgd.files.tables import column_names
-
         wanted, names = self.feature_names(), column_names(path)
         drop = frozenset(names).difference(wanted) if wanted else frozenset()
         if wanted and names and [name for name in names if name not in drop] != wanted:
@@ -96,7 +93,7 @@ class DataFiles:
                 f"{option} {path} has the columns {few(names)}, and the features of "
                 f"{self.features} are {few(wanted)}; it needs the same ones, in this order"
             )
-        other = open_features(path, drop, named=bool(wanted and names))
+        other = convert.open_features(path, drop, named=bool(wanted and names))
         if other.d != d:
             raise ValueError(
                 f"{option} {path} has {other.d:,} features and {self.features} has {d:,}; give "
@@ -106,8 +103,6 @@ class DataFiles:
 
     def _find(self, option: str) -> str:
         """Return the path of the column of the features, or of the file, that an option names."""
-        from dmsgd.files.tables import COLUMN_FILES
-
         value = self.beside[option]
         if value in self.names:
             return f"{self.features}:{value}"
@@ -146,11 +141,6 @@ class DataFiles:
 
 def _read(option: str, path: str, n: int) -> Any:
     """Return what an option of `KNOWN` names for each of n items."""
-    import numpy as np
-
-    from dmsgd.files.tables import read_column, read_entries
-    from dmsgd.inputs.labels import as_labels
-
     if option in ("labels", "groups"):
         return as_labels(read_column(path, n), n)
     entries = read_entries(path, n)
@@ -171,9 +161,6 @@ def _read(option: str, path: str, n: int) -> Any:
 
 def load_images(path: str | None) -> Any:
     """Return the pictures that --images names, if it is given."""
-    from dmsgd.files.arrays import load_array
-    from dmsgd.files.paths import find_file
-
     if path is None:
         return None
     return load_array(*find_file(path, (".npy", ".npz")), ("images", "X", "x"))
@@ -186,8 +173,6 @@ def check_output(
 
     inputs: files, or file:NAME, which are never replaced.
     """
-    from dmsgd.files.paths import check_path, split_path
-
     check_path(output)
     folder = Path(os.path.realpath(output)).parent  # where a link leads to
     if output.suffix.lower() not in suffixes:

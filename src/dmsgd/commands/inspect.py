@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmsgd.commands.files import DataFiles, atomic_write, check_output, load_images
 from dmsgd.commands.options import FORCE, IMAGES, OUTPUT, SEED, TEXTS, design_options
 from dmsgd.commands.terminal import echo
 from dmsgd.errors import as_options
 
 if TYPE_CHECKING:
+    from dmsgd.commands.files import DataFiles
     from dmsgd.designs.options import DesignOptions
 
 
@@ -52,13 +52,14 @@ def inspect(
     give one of its options; `dmsgd sample` draws from the same one. Noise is the variance of a
     batch's mean, on the same columns for all. The page opens from disk and loads nothing.
     """
+    from dmsgd.commands.files import atomic_write, check_output, load_images
+    from dmsgd.diagnostics.study import inspect as look
+    from dmsgd.runtime.progress import progress_bar
+
     inputs = [*files.inputs(), images, gradients]
     for path, suffixes in ((page, (".html", ".htm")), (table, (".csv",))):
         if path is not None:
             check_output(path, suffixes, inputs, force)
-    from dmsgd.diagnostics.study import inspect as look
-    from dmsgd.runtime.progress import progress_bar
-
     X, about = files.load()
     pictures = load_images(images)
     with progress_bar("Looking (the first run compiles)"):

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from dmsgd.commands.files import FILES, KNOWN, DataFiles
 from dmsgd.errors import HasFixes, as_options
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -139,6 +138,7 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(**given: Any) -> None:
+        from dmsgd.commands.files import FILES, KNOWN, DataFiles
         from dmsgd.designs.options import DesignOptions
         from dmsgd.files.tables import column_names
 

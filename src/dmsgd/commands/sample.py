@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.files import DataFiles, atomic_write, check_output
 from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
+    from dmsgd.commands.files import DataFiles
     from dmsgd.designs.contract import Design
     from dmsgd.designs.options import DesignOptions
     from dmsgd.schedules.files import ScheduleFiles
@@ -76,6 +76,7 @@ def sample(
     import numpy as np
 
     from dmsgd import presample
+    from dmsgd.commands.files import atomic_write, check_output
     from dmsgd.features.dask import connected
     from dmsgd.runtime.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
@@ -145,6 +146,8 @@ def _is_finished(
     It is not drawn again; `presample` raises if it is of another design. Raises if a file that is
     no schedule would be replaced.
     """
+    from dmsgd.commands.files import check_output
+
     for file in (stored.record, stored.inclusion):
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules
