@@ -362,7 +362,7 @@ def test_errors_are_one_line_and_no_file(folder, command, message):
         ("y.npy --force", "y.npy is an input of this command"),
         ("out.NPY", "'out.NPY' cannot be the path of a schedule"),
         ("link.csv", "there is no folder .*missing; create it first"),
-        ("pipe.csv --force", "pipe.csv is a device or a pipe; give a file"),
+        ("pipe.csv --force", "pipe.csv is a folder, a device or a pipe; give a file"),
     ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="links and pipes")

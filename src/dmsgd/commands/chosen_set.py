@@ -36,19 +36,22 @@ from dmsgd.selection.rules import Wishes
 SHOWN, NAME = 200, 40
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
-#: Options that name what `dmsgd.select` does not ask for.
-NOT_ASKED = (*FILES, "labels", "id", "texts")
+#: Options that are no arguments of `dmsgd.select`.
+NOT_ASKED = (*FILES, "labels", "id", "texts", "rho", "standardize", "normalize")
 #: How sets are described that are not there to cover.
 WAYS = {"medoids": "as medoids, best first", "greedy": "greedily, best first"}
 
 
 def choose(
-    output: Path | None, page: Path | None, images: str | None, rho: float | None,
-    standardize: bool, normalize: bool, force: bool, **asked: Any,
-) -> None:  # fmt: skip
-    """Choose, describe and write a set; asked: arguments of `dmsgd.select`, and of `DataFiles`."""
-    files = DataFiles.named(asked)
-    asked = {name: each for name, each in asked.items() if name not in NOT_ASKED}
+    output: Path | None, page: Path | None, images: str | None, force: bool, **given: Any
+) -> None:
+    """Choose, describe and write a set.
+
+    given: what `DataFiles` names, what is done to features, and arguments of `dmsgd.select`.
+    """
+    files, normalize = DataFiles.named(given), given["normalize"] or None
+    maps = DesignOptions(rho=given["rho"], standardize=given["standardize"], normalize=normalize)
+    asked = {name: each for name, each in given.items() if name not in NOT_ASKED}
     k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
     lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
@@ -58,7 +61,6 @@ def choose(
             require("parquet", f"{output}: writing Parquet")
     if page is not None:
         check_output(page, (".html", ".htm"), inputs, force)
-    maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
     with options_named():
@@ -91,8 +93,7 @@ def choose(
         F = F.mapped(Normalize()) if metric == "cosine" else F
         if not isinstance(found, Selection):
             found = selection_of(F, found, known, free)
-        rows, made_to = None if metric == "precomputed" else F, how if how == "greedy" else "cover"
-        figures = figures_of(rows, found, known, free, made_to, other)
+        figures = figures_of(F, found, known, free, how == "greedy", other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     way = WAYS.get(how, f"to cover {other or 'the others'}, best first")

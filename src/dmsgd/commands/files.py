@@ -182,12 +182,10 @@ def check_output(
         raise FileNotFoundError(f"there is no folder {named}; create it first")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"the folder {folder} cannot be written to")
-    if output.is_dir():
-        raise IsADirectoryError(f"{output} is a folder; give a file")
     if not output.exists():
         return
     if not output.is_file():
-        raise ValueError(f"{output} is a device or a pipe; give a file")
+        raise ValueError(f"{output} is a folder, a device or a pipe; give a file")
     files = [split_path(name)[0] for name in inputs if name]
     if any(file.exists() and output.samefile(file) for file in files):
         raise ValueError(f"{output} is an input of this command; write to another file")

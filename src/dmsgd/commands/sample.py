@@ -96,12 +96,11 @@ def sample(
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
         design = _set_up(X, k, y, options, about.get("quality"))
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
-        left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
-        kept = 0
-        if left and not finished and (left.fingerprint, left.steps, left.seed) == same:
+        left = None if stored is None or finished else stored.unfinished()
+        kept, same = 0, (design.fingerprint(), steps, seed)
+        if left and left.done and (left.fingerprint, left.steps, left.seed) == same:
             kept = left.done
-            if kept:
-                echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
+            echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
         began, shown = time.perf_counter(), sys.stderr.isatty()
         path = None if stored is None else output
         try:

@@ -151,11 +151,8 @@ class Inspection:
         write_rows(file, ".csv", columns)
         return file.getvalue().decode()
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
     def __repr__(self) -> str:
-        return f"Inspection({counted(self.data.n, 'item')}, k={self.k}: use {self.advice.name})"
+        return "\n".join(self.lines())
 
     def lines(self, source: str = "") -> Iterator[str]:
         """Yield the lines of `dmsgd inspect`; source: where the data is from."""
