@@ -82,7 +82,7 @@ def choose(
     asked |= {"given": known, "exclude": barred, "details": how != "greedy"}
     asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
     if cover is not None:
-        asked["cover"] = prepared(maps, files.load_like("--cover", cover, X.shape[1]), X)
+        asked["cover"] = prepared(maps, files.load_like(cover, X.shape[1]), X)
     F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
@@ -193,10 +193,8 @@ def facts_of(
     about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
-    facts = {"similarity": "as given"}
-    if asked["metric"] != "precomputed":
-        rows = " of rows of length 1" * (asked["metric"] == "cosine")
-        facts["similarity"] = f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"
+    rows = " of rows of length 1" * (asked["metric"] == "cosine")
+    facts = {"similarity": f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"}
     if "quality" in about and len(found):
         ours, random = (number(about["quality"][each].mean(), 3) for each in (found.items, free))
         facts["quality"] = f"{ours} on average, {random} at random"

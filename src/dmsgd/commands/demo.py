@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dmsgd.commands.options import FORCE
-from dmsgd.commands.terminal import echo
+from dmsgd.commands.terminal import echo, echo_table
 from dmsgd.inputs.messages import require
 
 if TYPE_CHECKING:
@@ -57,18 +57,15 @@ def demo(out: Path, force: bool) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     digits, digit = load_digits(return_X_y=True)
-    echo(batches_table())
+    echo_table(batches_table())
     accuracy = []
     with progress_bar("Labelling digits", SEEDS) as progress:
         for seed in range(SEEDS):
             accuracy.append(compare_labelled(digits / 16, digit, seed))
             progress(seed + 1)
-    echo(accuracy_table(accuracy))
-    echo(
-        "Few labels: choose them with select; items nearest to k-means centres do nearly as well. "
-        "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
-        wrapped=True,
-    )
+    echo_table(accuracy_table(accuracy))
+    echo("Few labels: choose them with select; k-means does nearly as well.")
+    echo("Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).")
     with progress_bar("Looking at the digits"), atomic_write(page, force) as file:
         found = inspect(digits, 20, digit)
         file.write(found.html("Digits", images=digits.reshape(-1, 8, 8)).encode())

@@ -26,14 +26,8 @@ from dmsgd.inputs.messages import few, visible
 FILES = ("features", "columns", "drop")
 #: Options whose value is a file, or a column of the features, which is then no feature, and the
 #: names that their columns have in outputs.
-KNOWN = {
-    "id": "id",
-    "labels": "label",
-    "quality": "quality",
-    "texts": "text",
-    "groups": "group",
-    "costs": "cost",
-}
+BESIDE = "id", "labels", "quality", "texts", "groups", "costs"
+KNOWN = {option: option.removesuffix("s") for option in BESIDE}
 
 
 @final
@@ -81,24 +75,19 @@ class DataFiles:
         named = self.columns is not None
         return [] if self.table is None else list(self.table.features(self.dropped, named))
 
-    def load_like(self, option: str, path: str, d: int) -> Features:
-        """Return the features in another file, which needs the d columns of the first one.
-
-        Of a table the columns with the same names are taken, if that is what the first one has.
-        """
+    def load_like(self, path: str, d: int) -> Features:
+        """Return the features in the file of --cover, which needs the same d columns."""
         wanted, names = self.feature_names(), column_names(path)
         drop = frozenset(names).difference(wanted) if wanted else frozenset()
         if wanted and names and [name for name in names if name not in drop] != wanted:
             raise ValueError(
-                f"{option} {path} has the columns {few(names)}, and the features of "
+                f"--cover {path} has the columns {few(names)}, and the features of "
                 f"{self.features} are {few(wanted)}; it needs the same ones, in this order"
             )
         other = convert.open_features(path, drop, named=bool(wanted and names))
         if other.d != d:
-            raise ValueError(
-                f"{option} {path} has {other.d:,} features and {self.features} has {d:,}; give "
-                f"both the same ones"
-            )
+            counts = f"{other.d:,} features and {self.features} has {d:,}"
+            raise ValueError(f"--cover {path} has {counts}; give both the same ones")
         return other
 
     def _find(self, option: str) -> str:

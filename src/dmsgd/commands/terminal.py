@@ -22,16 +22,19 @@ CLASSES_SHOWN = 12
 NAME = 40
 
 
-def echo(what: str | Table = "", *, wrapped: bool = False) -> None:
-    """Print a line or a table to standard output; `wrapped` breaks lines at the terminal's end."""
+def echo(line: str) -> None:
+    """Print one line to standard output."""
+    with _lost(1):
+        print(visible(line), flush=True)
+
+
+def echo_table(table: Table) -> None:
+    """Print a table to standard output."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)  # text is text
     with console.capture() as text:
-        if isinstance(what, str):
-            console.print(visible(what), soft_wrap=not wrapped)
-        else:
-            console.print(what)
+        console.print(table)
     with _lost(1):
         print(text.get(), end="", flush=True)
 
@@ -65,7 +68,7 @@ def echo_classes(y: Any, drawn: IntArray, cells: Mapping[str, Callable[[int, int
         table.add_row(Text(visible(names[c], NAME)), *(text(*numbers) for text in cells.values()))
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
-    echo(table)
+    echo_table(table)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.diagnostics.measures import GradientVariance
+from dmsgd.diagnostics.page import page_of
 from dmsgd.features import Features
 from dmsgd.files.contract import Column
 from dmsgd.files.writing import write_rows
@@ -127,8 +128,6 @@ class Inspection:
         >>> "<title>My data</title>" in dmsgd.diagnostics.inspect(X, k=4).html("My data")
         True
         """
-        from dmsgd.diagnostics.page import page_of
-
         return page_of(self, title, texts, images)
 
     def csv(self) -> str:
@@ -210,10 +209,7 @@ class Inspection:
         return [names[c] for c in commonest_and_rarest([*self.data.classes.values()], CLASSES)]
 
     def _table(self) -> Iterator[str]:
-        """Yield what batches hold, how often items are seen, and how noisy batches are.
-
-        The first kind of batches is shuffled epochs; the others are compared with it.
-        """
+        """Yield what batches hold, how often items are seen, and how noisy batches are."""
 
         def row(name: str, cells: Iterable[str]) -> str:
             return f"{name:{NAME}}" + "".join(f"{each:>{CELL}}" for each in cells)
