@@ -109,9 +109,7 @@ class DataFiles:
         """The columns of the table that are no features: a set, as there may be 100,000."""
         columns, drop = self._named("columns", self.columns), self._named("drop", self.drop)
         if columns and drop:
-            raise ValueError(
-                "--columns names the features, --drop the other columns; give one of them"
-            )
+            raise ValueError("--columns names the features, --drop all others; give one of them")
         kept = set(columns or self.names).difference(drop, self.beside.values())
         return frozenset(self.names) - kept
 

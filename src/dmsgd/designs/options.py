@@ -103,21 +103,6 @@ class DesignOptions:
         call = f"dmsgd.diversify({', '.join(filter(None, words))})"
         return f"dmsgd.Weighted.like({call})" if self.batches == "weighted" else call
 
-    def describe(self) -> str:
-        """Return kernel, features and target in words; w and `batches` are left to the caller."""
-        scale = "fitted to k" if self.scale is None else f"{self.scale:.4g}"
-        parts = {
-            "kernel chosen by the data" if self.kernel == "auto" else f"{self.kernel} kernel": True,
-            f"scale {scale}": self.kernel == "rbf",
-            f"spectrum {self.spectrum}": self.spectrum != "auto",
-            f"features to the power {self.rho}": self.rho is not None,
-            "columns of standard deviation 1": self.standardize,
-            "rows of length 1" if self.unit_rows else "rows as they are": self.kernel != "auto",
-            f"quality {self.quality}": self.quality is not None,
-            f"target {self.target}": self.target is not None,
-        }
-        return ", ".join(text for text, applies in parts.items() if applies)
-
 
 def as_design_options(value: Any) -> DesignOptions:
     """Return `value`, which is DesignOptions, or None for the defaults."""

@@ -199,8 +199,8 @@ class Inspection:
         part = f" of {data.measured:,} items" if data.measured < data.n else ""
         found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
         if (drawn := self.batches[-1]).name == "k-DPP":
-            part = f", of a sample of {drawn.rows.size:,}" if drawn.rows.size < data.n else ""
-            found["k-DPP"] = Fact(self.options.describe(), part)
+            part = f"of a sample of {drawn.rows.size:,}: " if drawn.rows.size < data.n else ""
+            found["k-DPP"] = Fact(part, self.options.code(self.k))
         return found
 
     def listed(self) -> list[Any]:
