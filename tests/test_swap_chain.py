@@ -284,7 +284,7 @@ def test_inclusion_is_estimated_by_counting():
     kernel = dmsgd.kernels.Linear(CLOUD[:60])
     design, exact = SwapChain(kernel, 5), dmsgd.KDPP(kernel, 5)
     found, b = (
-        dmsgd.diagnostics.estimate_inclusion(design, 3000, seed=0),
+        dmsgd.diagnostics.estimate_inclusion(design, 3000, seed=0, workers=2),
         exact.inclusion(),
     )
     assert found.sum() == pytest.approx(5)

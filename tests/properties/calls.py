@@ -596,7 +596,7 @@ SETTINGS = Kind(
 DIAGNOSTICS = {
     "estimate_inclusion": Call(
         plain(diagnostics.estimate_inclusion),
-        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED},
+        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
         lambda b, s, given: results.is_inclusion(b, s.k, s.n),
     ),
     "class_shares": Call(

@@ -28,6 +28,8 @@ from dmsgd.inputs.scalars import Seed, as_count
 
 #: Fourth powers of larger numbers, summed, may overflow.
 LARGEST = 1e70
+#: Batches that `estimate_inclusion` holds at a time.
+PIECE = 1000
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
@@ -43,7 +45,9 @@ def class_shares(design: Source, labels: Any) -> dict[Any, float]:
     return dict(zip(names.tolist(), shares.tolist(), strict=True))
 
 
-def estimate_inclusion(design: Design, draws: int, seed: Seed = None) -> FloatArray:
+def estimate_inclusion(
+    design: Design, draws: int, seed: Seed = None, *, workers: int = 1
+) -> FloatArray:
     """Return the share of `draws` batches that contain each item, shape (n,); it sums to k.
 
     For designs without closed forms. With independent draws the standard error is
@@ -54,9 +58,12 @@ def estimate_inclusion(design: Design, draws: int, seed: Seed = None) -> FloatAr
     [0.5, 0.5, 0.5, 0.5]
     """
     check_design(design)
-    draws, counts = as_count(draws, "draws"), np.zeros(design.n)
-    for _, batch in design.stream(seed).batches(0, draws):
-        counts[batch] += 1
+    draws, stream = as_count(draws, "draws"), design.stream(seed)
+    counts = np.zeros(design.n, dtype=np.int64)
+    size = stream.call_size(PIECE)
+    for first in range(0, draws, size):
+        batches = stream.sample(min(size, draws - first), first, workers)
+        counts += np.bincount(batches.ravel(), minlength=design.n)
     return counts / draws
 
 
