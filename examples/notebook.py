@@ -36,10 +36,10 @@ found = diagnostics.inspect(X, k=20, labels=y)
 print(found)
 show(found.advice.design(X, y))
 
-# %% A k-DPP: class shares, coverage
+# %% A k-DPP: class shares, and how many items come
 show(design := dmsgd.diversify(X, 20, y, w=0.7))
 show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
-show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
+show(f"items seen in 20 steps: {1 - ((1 - design.inclusion()) ** 20).mean():.0%}")
 
 # %% The exact variance of the gradient, from every item's own
 torch.manual_seed(0)

@@ -15,7 +15,7 @@ from scipy import sparse
 import dmsgd
 import documented_help
 from command_line import CliRunner
-from dmsgd.commands import app, one_line, output
+from dmsgd.commands import app, files, one_line
 from dmsgd.errors import InputError
 
 COMMANDS = ("inspect", "sample", "select", "demo")
@@ -362,7 +362,7 @@ def test_errors_are_one_line_and_no_file(folder, command, message):
         ("y.npy --force", "y.npy is an input of this command"),
         ("out.NPY", "'out.NPY' cannot be the path of a schedule"),
         ("link.csv", "there is no folder .*missing; create it first"),
-        ("pipe.csv --force", "pipe.csv is a device or a pipe; give a file"),
+        ("pipe.csv --force", "pipe.csv is a folder, a device or a pipe; give a file"),
     ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="links and pipes")
@@ -382,15 +382,15 @@ def test_an_output_that_comes_meanwhile_is_not_replaced_unless_asked(folder, mon
     if not links:
         monkeypatch.setattr(os, "link", refuse)
     out, before = folder / "out.csv", sorted(folder.iterdir())
-    with output.atomic_write(out, force=False) as file:
+    with files.atomic_write(out, force=False) as file:
         file.write(b"first")
     with (
         pytest.raises(FileExistsError, match=r"out\.csv was written by another program meanwhile"),
-        output.atomic_write(out, force=False) as file,
+        files.atomic_write(out, force=False) as file,
     ):
         file.write(b"second")
     assert out.read_bytes() == b"first"
-    with output.atomic_write(out, force=True) as file:
+    with files.atomic_write(out, force=True) as file:
         file.write(b"third")
     assert out.read_bytes() == b"third"
     assert sorted(folder.iterdir()) == sorted([*before, out])
@@ -548,7 +548,7 @@ def test_shared_options_have_the_same_words():
     # A page is another file than batches are, and a worker that trains is a process, one that draws
     # a thread; a set of k items is no batch; what describes a design has one word everywhere.
     different = {name for name, said in texts.items() if len(said) > 1}
-    assert different <= {"-k", "-o", "--quick", "--force", "--out", "--seeds", "--workers"}, texts
+    assert different <= {"-k", "-o", "--quick", "--force", "--out", "--workers"}, texts
 
 
 def test_commands_that_describe_a_design_take_the_same_options():

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import diagnostics
-from dmsgd.diagnostics.gradients import GradientVariance
+from dmsgd.diagnostics.measures import GradientVariance
 
 RNG = np.random.default_rng(3)
 N, K = 8, 3
@@ -80,9 +80,9 @@ def test_variance_and_its_two_terms_equal_enumeration(design, p, unbiased):
         np.testing.assert_allclose(mean, g.mean(axis=0), rtol=1e-10)
     # The theorem as printed, with C from its definition.
     b, y, items = design.inclusion(), a[:, None] * g, np.arange(N)
-    C = np.nan_to_num(
-        dmsgd.diagnostics.correlation(design, items[:, None], items)
-    )  # NaN: never drawn
+    products = np.outer(b, b)
+    joint = design.joint(items[:, None], items)
+    C = np.divide(joint, products, out=np.ones((N, N)), where=products > 0) - 1  # 0: never drawn
     np.fill_diagonal(C, 0.0)
     first = np.sum((b - b**2) * np.sum(y**2, axis=1))
     second = np.sum(C * np.outer(b, b) * (y @ y.T))
@@ -245,60 +245,6 @@ def test_class_shares_equal_enumeration(design):
         assert shares[label] == pytest.approx(p @ np.mean(Y[batches] == label, axis=1), abs=1e-10)
 
 
-def test_coverage_agrees_with_draws():
-    design, runs = DESIGNS["linear"], 4000
-    for t in (1, 3, 6):
-        batches = design.sample(runs * t, seed=t).reshape(runs, -1)
-        seen = np.array([np.unique(row).size for row in batches]) / N
-        error = seen.std() / np.sqrt(runs)
-        assert abs(seen.mean() - diagnostics.coverage(design, t)) < 4 * error + 1e-12
-    assert diagnostics.coverage(design, [[0, 1]]).shape == (1, 2)
-    assert diagnostics.coverage(design, 10**6) == pytest.approx(1)
-    with pytest.raises(ValueError, match="whole numbers of at least 0"):
-        diagnostics.coverage(design, -1)
-
-
-def test_effective_sizes():
-    features = np.vstack([np.eye(5), 0.01 * np.eye(5)[:2]])
-    design = dmsgd.diversify(features, 3, kernel="linear", normalize=False)
-    # Kish's size of a weighted batch: (E Σ w)² / E Σ w².
-    batches, p = enumerate_batches(design)
-    w = dmsgd.unbiased_weights(design)[batches]
-    kish = (p @ w.sum(axis=1)) ** 2 / (p @ np.sum(w**2, axis=1))
-    assert diagnostics.effective_batch(design) == pytest.approx(kish)
-    uniform = dmsgd.Uniform(50, 7)
-    assert diagnostics.effective_batch(uniform) == pytest.approx(7)
-    never = dmsgd.diversify(
-        np.vstack([np.eye(4), np.zeros((1, 4))]), 2, kernel="linear", normalize=False
-    )
-    assert diagnostics.effective_batch(never) == 0
-
-
-# Schedules
-
-
-def test_check_schedule():
-    design = DESIGNS["linear"]
-    good = diagnostics.check_schedule(dmsgd.presample(design, 500, seed=4))
-    assert good.counts.sum() == 500 * K
-    np.testing.assert_allclose(good.expected, 500 * design.inclusion())
-    assert good.p_value > 0.05
-    wrong = dmsgd.presample(dmsgd.Uniform(N, K), 500, seed=4)
-    wrong._inclusion = design.inclusion()
-    assert diagnostics.check_schedule(wrong).p_value < 1e-6
-    with pytest.raises(TypeError, match="presample"):
-        diagnostics.check_schedule(design)
-
-
-def test_p_values_are_not_too_small():
-    design = DESIGNS["labels"]
-    values = [
-        diagnostics.check_schedule(dmsgd.presample(design, 40, seed=seed)).p_value
-        for seed in range(200)
-    ]
-    assert np.mean(np.array(values) < 0.1) < 0.16  # 0.1 and three standard errors
-
-
 def test_estimated_inclusion_counts():
     design = DESIGNS["linear"]
     found, b = diagnostics.estimate_inclusion(design, 4000, seed=0), design.inclusion()
@@ -306,7 +252,7 @@ def test_estimated_inclusion_counts():
     assert np.all(np.abs(found - b) < 4.5 * np.sqrt(b * (1 - b) / 4000))
 
 
-@pytest.mark.parametrize("name", ["frequency", "gradients", "study", "inspection"])
+@pytest.mark.parametrize("name", ["measures", "study", "inspection"])
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))
     assert result.failed == 0

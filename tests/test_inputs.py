@@ -173,8 +173,6 @@ BAD = {
     "gradients too large": (
         lambda: diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
-    "no function to follow inspect": (
-        lambda: diagnostics.inspect(X, 3, progress=3), TypeError, "progress"),
     "code for no k": (lambda: designs.DesignOptions().code("3"), TypeError, "k must"),
     "a kernel for X": (lambda: kernels.RBF(kernels.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (

@@ -11,14 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_design
-from dmsgd.diagnostics import (
-    class_shares,
-    coverage,
-    effective_batch,
-    evenness,
-    gradient_variance,
-    inspect,
-)
+from dmsgd.diagnostics import class_shares, gradient_variance, inspect
 from dmsgd.errors import as_options
 from test_commands import fails, run
 
@@ -62,7 +55,10 @@ def test_figures_are_those_of_the_designs():
         assert each.items == pytest.approx({c: 8 * share for c, share in shares.items()})
         for c in "abcde":  # n / k batches are an epoch
             assert each.per_epoch[c] == pytest.approx(b[c == LABELS].mean() * 250 / 8)
-        assert each.seen == pytest.approx(float(coverage(design, 32)))
+        assert each.seen == pytest.approx(1 - ((1 - b) ** 32).mean())
+        batches = design.sample(32 * 300, seed=3).reshape(300, -1)
+        seen = np.array([np.unique(row).size for row in batches]) / 250
+        assert abs(seen.mean() - each.seen) < 4 * seen.std() / np.sqrt(300)
         exact = gradient_variance(design, FEATURES)
         assert each.noise == pytest.approx(exact.repulsion_factor)
         assert each.error == 0
@@ -233,9 +229,10 @@ def test_advice_is_never_less_even_than_uniform_batches(load, k):
     found = inspect(X, k, y)
     uniform, design = dmsgd.Uniform(len(X), k), found.advice.design(X, y)
     check_code(found.advice, X, y)
-    advised, before = (evenness(class_shares(each, y)) for each in (design, uniform))
+    shares = (np.array([*class_shares(each, y).values()]) for each in (design, uniform))
+    advised, before = (np.exp(-p @ np.log(p)) / len(p) for p in shares)
     assert advised > before - 0.005
-    assert effective_batch(design) >= 0.95 * k
+    assert design.n**2 / np.sum(1 / design.inclusion()) >= 0.95 * k  # Kish's effective size
     units = load is not load_digits
     assert found.data.standardized == units
     assert any("columns in different units" in each for each in found.warnings) == units

@@ -236,7 +236,7 @@ def test_a_command_that_is_wrong_is_noticed(line):
 
 
 def test_options_of_long_commands_are_read():
-    run_command("dmsgd demo --seeds 3")
+    run_command("dmsgd demo --out folder")
     run_command("python -m experiments toy --quick")
     with pytest.raises(Exception, match=r"[Nn]o such option:? .*--fast"):
         run_command("dmsgd demo --fast")

@@ -10,7 +10,6 @@ from scipy.stats import chi2
 import dmsgd
 from contracts import ERROR_RATE
 from dmsgd.designs.partition import RandomStream, deal
-from dmsgd.diagnostics import check_schedule, coverage
 
 
 @pytest.fixture
@@ -203,20 +202,6 @@ def test_a_schedule_holds_whole_epochs(tmp_path, design):
     schedule = dmsgd.presample(design, 36, seed=1, path=tmp_path / "epochs.npy")
     np.testing.assert_array_equal(schedule.batches, design.sample(36, seed=1))
     np.testing.assert_array_equal(schedule.inclusion(), design.inclusion())
-    for asked in (lambda: coverage(schedule, 3), lambda: check_schedule(schedule)):
-        with pytest.raises(ValueError, match=r"drawn from a Partition.*pass the Partition"):
-            asked()
-
-
-def test_coverage_knows_that_no_item_comes_twice_in_an_epoch():
-    """One item of 57 in batches of 5 is left out of an epoch of eleven with probability 2/57."""
-    design = dmsgd.Partition(dmsgd.Uniform(57, 5))
-    batches = design.sample(11 * 2000, seed=0).reshape(1000, 22, 5)
-    for steps in (0, 1, 5, 11, 16, 22):
-        seen = [np.unique(each[:steps]).size / 57 for each in batches]
-        error = np.std(seen) / np.sqrt(len(seen))
-        assert abs(np.mean(seen) - coverage(design, steps)) < 4 * error + 1e-12
-    assert coverage(dmsgd.Partition(dmsgd.Uniform(56, 7)), [8, 9]).tolist() == [1.0, 1.0]
 
 
 def test_what_it_is_not_made_of(rng):

@@ -155,7 +155,10 @@ def test_another_set_in_a_table_has_the_same_columns(pool):
         ("-k 5 --groups source.txt --at-most many", "--at-most many is no number of items"),
         ("-k 5 --groups source.txt --at-most -1", "--at-most -1 is no number"),
         ("-k 5 --groups source.txt --at-most 1 --at-most 2", "--at-most is given twice"),
-        ("-k 5 --groups source.txt --at-most 1 --at-most web=2", "--at-most gives .*one kind"),
+        (
+            "-k 5 --groups source.txt --at-most 1 --at-most web=2",
+            "--at-most is given twice .*one number for all",
+        ),
         ("-k 5 --groups nowhere.txt --at-most 1", "no file nowhere.txt"),
         ("--costs tokens.npy --budget 0.5", "--budget 0.5 buys no item: .* costs 1"),
         ("--costs source.txt --budget 5", "--costs source.txt must hold a number per item"),

@@ -20,20 +20,20 @@ def said(*given, **more):
     return "; ".join(described(*given, **more).sentences())
 
 
-def described(chosen, given=(), X=X, how="greedy", other=""):
+def described(chosen, given=(), X=X, greedy=True, other=""):
     """Return the figures of a set, and the items that could be chosen."""
     given = np.asarray(given, dtype=np.int64)
     free = np.setdiff1d(np.arange(len(X)), given)
     if isinstance(chosen, dmsgd.Selection):
-        return figures_of(as_features(X), chosen, given, free, how, other)
+        return figures_of(as_features(X), chosen, given, free, greedy, other)
     items = np.asarray(chosen, dtype=np.int64)
     found = selection_of(as_features(X), items, given, free)
-    return figures_of(as_features(X), found, given, free, how, "")
+    return figures_of(as_features(X), found, given, free, greedy, "")
 
 
 def covered(k, **wishes):
     chosen = dmsgd.select(X, k, details=True, **wishes)
-    return described(chosen, wishes.get("given", ()), how="cover"), chosen
+    return described(chosen, wishes.get("given", ()), greedy=False), chosen
 
 
 def page(figures, about=None, facts=None, **more):
@@ -71,7 +71,7 @@ def test_words_open_with_what_a_set_was_made_for():
     assert said([3]).startswith("one item")
     assert said([0, 1], X=np.ones((5, 2))).startswith("no better")
     like_random = np.random.default_rng(1).choice(300, 8, replace=False)
-    both = described(like_random, how="greedy").sentences()
+    both = described(like_random).sentences()
     assert "of the median distance from the nearest other one" in both[0]
     assert "8 items cover the pool as well as" in both[1]
 
@@ -89,7 +89,7 @@ def test_a_covering_set_is_described_by_what_it_covers():
     assert "; ".join(more.sentences()).startswith("beside 2 given, 8 items cover the pool")
     assert f"before them {second.coverage[0]:.3g}" in "; ".join(more.sentences())
     one = dmsgd.select(X, 1, details=True, cover=X[:9])
-    there = said(one, how="cover", other="that.npy")
+    there = said(one, greedy=False, other="that.npy")
     assert there.startswith("1 item covers that.npy as well as")
 
 
@@ -178,12 +178,12 @@ def test_users_text_is_text_on_the_page():
 @pytest.mark.parametrize("k", [1, 2, 299, 300])
 def test_sets_of_every_size_have_a_page(k):
     chosen = dmsgd.select(X, k, details=True)
-    assert page(described(chosen, how="cover")).endswith("</html>")
+    assert page(described(chosen, greedy=False)).endswith("</html>")
     assert page(described(chosen.items)).endswith("</html>")
 
 
 def test_a_set_that_is_empty_has_a_page():
     chosen = dmsgd.select(X, until=0.01, given=np.arange(200), details=True)
     assert len(chosen) == 0
-    shown = words(page(described(chosen, np.arange(200), how="cover")))
+    shown = words(page(described(chosen, np.arange(200), greedy=False)))
     assert "Nothing is chosen" in shown

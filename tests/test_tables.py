@@ -241,10 +241,10 @@ def test_iris_of_a_frame_that_is_written_and_read_again(folder):
 
 def test_dropped_columns_are_a_set():
     """Of 20,000 columns a list would be searched 20,000 times."""
-    from dmsgd.commands.data_files import DataFiles
+    from dmsgd.commands.files import DataFiles
 
     names = [f"c{i}" for i in range(20_000)]
-    files = DataFiles("x.csv", "c0,c1", None, {"--labels": "c5"})
+    files = DataFiles("x.csv", "c0,c1", None, {"labels": "c5"})
     vars(files)["names"] = names  # which are read from the file at first use
     assert files.dropped == frozenset(names[2:])
     assert isinstance(files.dropped, frozenset)

@@ -601,40 +601,6 @@ DIAGNOSTICS = {
         {"design": kinds.CLOSED, "labels": LABELS},
         lambda shares, s, given: results.is_share(list(shares.values())),
     ),
-    "evenness": Call(
-        plain(diagnostics.evenness),
-        {
-            "shares": Kind(
-                {"dict": lambda s: {"a": 0.5, "b": 0.5}, "numbers": lambda s: {0: 1}},
-                {**{k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "dict"},
-                 "empty": lambda s: {}, "text": lambda s: {"a": "b"}, "NaN": lambda s: {0: np.nan},
-                 "negative": lambda s: {0: -1.0, 1: 2.0}, "zero": lambda s: {"a": 0.0}},
-                {"1e308": lambda s: {0: 1e308, 1: 1e308}, "1e-320": lambda s: {0: 1e-320, 1: 0.0},
-                 "far apart": lambda s: {0: 1e308, 1: 5e-324}},
-            )
-        },
-        results.is_positive,
-    ),
-    "coverage": Call(
-        plain(diagnostics.coverage),
-        {
-            "design": kinds.CLOSED,
-            "steps": Kind(
-                {"3": lambda s: 3, "list": lambda s: [0, 1, 2], "2-D": lambda s: [[1], [2]]},
-                {**given.ITEMS_BAD, "masked": lambda s: np.ma.masked_array([0], mask=[True])},
-                {"late": lambda s: 2**62, "none": lambda s: []},
-            ).without("out of range", "far beyond", "beyond 64 bits"),
-        },
-        results.is_probability,
-    ),
-    "effective_batch": Call(
-        plain(diagnostics.effective_batch), {"design": kinds.CLOSED}, results.is_positive
-    ),
-    "check_schedule": Call(
-        plain(diagnostics.check_schedule),
-        {"schedule": Kind({"Schedule": given.DESIGN_ODD["Schedule"]}, given.DESIGN_BAD)},
-        results.is_anything,
-    ),
     "gradient_variance": Call(
         plain(diagnostics.gradient_variance),
         {
@@ -645,9 +611,6 @@ DIAGNOSTICS = {
             "seed": SEED,
         },
         results.is_anything,
-    ),
-    "correlation": Call(
-        plain(diagnostics.correlation), {"design": kinds.CLOSED, **PAIRS}, results.is_correlation
     ),
     "inspect": Call(
         plain(diagnostics.inspect),
@@ -660,7 +623,6 @@ DIAGNOSTICS = {
                 {k: v for k, v in given.FEATURES_BAD.items() if k != "None"}, given.FEATURES_ODD,
             ),
             "seed": SEED,
-            "progress": kinds.FUNCTION_OF_A_FRACTION,
         },
         lambda found, s, given: found.html() and found.csv() and str(found),
     ),

@@ -158,10 +158,6 @@ L = Kind(
 )
 #: Where nothing is stored.
 PATH = Kind({"None": lambda s: None}, given.PATH_BAD).optional()
-FUNCTION_OF_A_FRACTION = Kind(
-    {"function": lambda s: lambda fraction: None},
-    {**NONE, "number": lambda s: 3, "text": lambda s: "x", "True": lambda s: True},
-)
 SAMPLER = Kind(
     {"rejection": lambda s: rejection, "reference": lambda s: reference},
     {**NONE, "text": lambda s: "rejection", "number": lambda s: 3, "len": lambda s: len},

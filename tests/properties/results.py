@@ -142,11 +142,6 @@ def is_log_probability(result, s, arguments):
     assert (result <= 1e-9).all()
 
 
-def is_correlation(result, s, arguments):
-    """Items that are never drawn have none, and all others at least -1."""
-    assert (np.isnan(result) | (result >= -1 - 1e-9)).all()
-
-
 def is_share(shares):
     assert min(shares) >= 0
     assert abs(sum(shares) - 1) < 1e-9

@@ -1,66 +1,146 @@
-"""Items that `dmsgd select` is told about, and what it tells and writes about the chosen ones."""
+"""What `dmsgd select` does: items that it is told about, the chosen ones, and what it writes."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections import Counter
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dmsgd.commands.data_files import DataFiles
-from dmsgd.commands.output import atomic_write
-from dmsgd.commands.terminal import echo
-from dmsgd.inputs.messages import cell, counted, few, number, visible
+import numpy as np
 
-if TYPE_CHECKING:
-    from dmsgd.files.contract import Column
-    from dmsgd.inputs.arrays import IntArray
-    from dmsgd.selection.result import Selection
+from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
+from dmsgd.commands.options import options_named
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
+from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.recipe import dominating_column, prepared
+from dmsgd.errors import as_options, warn_kernel
+from dmsgd.features import Features
+from dmsgd.features.map_types import Normalize
+from dmsgd.files.contract import Column
+from dmsgd.files.tables import column_names, read_entries
+from dmsgd.files.writing import NUMBERS_ALONE, OUTPUTS, write_rows
+from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.messages import cell, counted, few, number, require, visible
+from dmsgd.report.selection import figures_of, selection_page
+from dmsgd.runtime.progress import progress_bar
+from dmsgd.runtime.threads import thread_count
+from dmsgd.selection import select as selection
+from dmsgd.selection.result import Selection, selection_of
+from dmsgd.selection.rules import Wishes
 
-#: The column of an output that holds item numbers; characters that a message shows of a list.
-NUMBER, SHOWN = "item", 200
+#: Characters that a message shows of a list, and of the name of a group.
+SHOWN, NAME = 200, 40
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
-#: What is known about items, and the option that names it.
-KNOWN = {
-    "id": "--id",
-    "label": "--labels",
-    "quality": "--quality",
-    "text": "--texts",
-    "group": "--groups",
-    "cost": "--costs",
-}
-#: How similarity is found.
-SIMILARITY = {
-    "euclidean": "exp(-d²/m), d distance, m ",
-    "cosine": "exp(-d²/m), d distance of rows of length 1, m ",
-    "precomputed": "as given",
-}
-#: Characters that are shown of the name of a group.
-NAME = 40
+#: Options that are no arguments of `dmsgd.select`.
+NOT_ASKED = (*FILES, "labels", "id", "texts", "rho", "standardize", "normalize")
+#: How sets are described that are not there to cover.
+WAYS = {"medoids": "as medoids, best first", "greedy": "greedily, best first"}
 
 
-def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
-    """Return the optional columns (id, label, quality, ...) that were given, by name."""
-    found = {
-        "id": files.entries("--id", n),
-        "label": y,
-        "quality": files.numbers("--quality", n),
-        "text": files.entries("--texts", n),
-        "group": files.classes("--groups", n),
-        "cost": files.numbers("--costs", n),
-    }
-    if found["id"] is not None:
-        (commonest, times), *_ = Counter(map(str, found["id"])).most_common(1)
-        if times > 1:
-            raise ValueError(
-                f"--id {files.beside['--id']} must tell items apart, but "
-                f"{visible(repr(commonest), SHOWN)} occurs {times:,} times; name another column, "
-                f"or leave --id out"
-            )
-    return {name: column for name, column in found.items() if column is not None}
+def choose(
+    output: Path | None, page: Path | None, images: str | None, force: bool, **given: Any
+) -> None:
+    """Choose, describe and write a set.
+
+    given: what `DataFiles` names, what is done to features, and arguments of `dmsgd.select`.
+    """
+    files, normalize = DataFiles.named(given), given["normalize"] or None
+    maps = DesignOptions(rho=given["rho"], standardize=given["standardize"], normalize=normalize)
+    asked = {name: each for name, each in given.items() if name not in NOT_ASKED}
+    k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
+    lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
+    inputs = [*files.inputs(), cover, images, *lists]
+    if output is not None:
+        check_output(output, OUTPUTS, inputs, force)
+        if output.suffix.lower() == ".parquet":
+            require("parquet", f"{output}: writing Parquet")
+    if page is not None:
+        check_output(page, (".html", ".htm"), inputs, force)
+    asked["at_most"] = group_numbers("--at-most", asked["at_most"])
+    asked["at_least"] = group_numbers("--at-least", asked["at_least"])
+    with options_named():
+        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+        thread_count(asked["workers"])
+    if metric == "precomputed" and (maps.changed() or page is not None):
+        what = as_options(maps.changed()) or f"--page {page}"
+        raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
+    say = echo_error if output is None else echo
+    began = time.perf_counter()
+    X, about = files.load()
+    n, pictures = X.shape[0], load_images(images)
+    say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
+    ids = about.get("id", range(n))
+    own = (files.beside["id"], "id") if "id" in about else ("item",)
+    known = named_items("--given", asked["given"], ids, own)
+    barred = named_items("--exclude", asked["exclude"], ids, own)
+    free = np.setdiff1d(np.arange(n), np.append(known, barred))
+    asked |= {"given": known, "exclude": barred, "details": how != "greedy"}
+    asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
+    if cover is not None:
+        asked["cover"] = prepared(maps, files.load_like(cover, X.shape[1]), X)
+    F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
+    if metric == "precomputed" and n != X.shape[1]:
+        other = "the columns"
+    if metric == "euclidean" and F.d > 1:
+        _warn_of_column(F, files.feature_names())
+    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+        found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
+        F = F.mapped(Normalize()) if metric == "cosine" else F
+        if not isinstance(found, Selection):
+            found = selection_of(F, found, known, free)
+        figures = figures_of(F, found, known, free, how == "greedy", other)
+    if known.size or barred.size:
+        say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
+    way = WAYS.get(how, f"to cover {other or 'the others'}, best first")
+    say(f"chosen    {way}: {counted(len(found), 'item')} in {time.perf_counter() - began:.1f} s")
+    say(f"{'spread' if how == 'greedy' else 'coverage':8}  {'; '.join(figures.sentences())}")
+    facts = {"chosen": way, **facts_of(about, found, free, asked)}
+    for name in ("quality", "groups", "spent"):
+        if name in facts:
+            say(f"{name:8}  {facts[name]}")
+    suffix = ".csv" if output is None else output.suffix.lower()
+    columns = columns_of(files, found, how != "greedy", about, n, suffix)
+    html = b""
+    if page is not None:
+        if maps.changed():
+            facts["features"] = as_options(maps.changed())
+        name = (output or page).name
+        with progress_bar("the page"):
+            html = selection_page(F, figures, about, facts, name, pictures).encode()
+    table = io.BytesIO()
+    write_rows(table, suffix, columns)
+    for path, content in ((output, table.getvalue()), (page, html)):
+        if path is not None:
+            with atomic_write(path, force) as file:
+                file.write(content)
+    for line in table.getvalue().decode().splitlines() if output is None else ():
+        echo(line)
+    if output or page:
+        say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
+    if "label" in about and output is not None:
+        cells = {
+            "items": lambda items, drawn: f"{items:,}",
+            "chosen": lambda items, drawn: f"{drawn:,}",
+            "at random": lambda items, drawn: f"{len(found) * items / free.size:,.1f}",
+        }
+        echo_classes(about["label"][free], np.searchsorted(free, found.items), cells)
+
+
+def _warn_of_column(F: Features, names: Sequence[str]) -> None:
+    """Warn if one column of features makes nearly all distances."""
+    if (found := dominating_column(F)) is not None:
+        place, share = found
+        name = names[place] if len(names) == F.d else f"{place} (from 0)"
+        warn_kernel(
+            f"column {name!r} makes {share:.2%} of all squared distances, so the set covers little "
+            f"else: drop it if it is no feature, or standardize if columns are in different units",
+            standardize=True,
+        )
 
 
 def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
@@ -69,10 +149,6 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
     ids:     of all items, each once; their numbers if they have no others.
     columns: names of the column of a file that holds ids.
     """
-    import numpy as np
-
-    from dmsgd.files.tables import column_names, read_entries
-
     places: dict[str, int] = {}
     if texts:
         places = {cell(each): item for item, each in enumerate(ids)}  # as in an earlier output
@@ -86,96 +162,80 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
         else:
             listed = [text] if text in places else text.split(",")
         listed = [each if each in places else each.strip() for each in listed]
-        unknown = [each for each in listed if each not in places]
-        if unknown:
-            what = counted(len(unknown), "number" if NUMBER in columns else "id")
+        if unknown := [each for each in listed if each not in places]:
+            what = counted(len(unknown), "number" if "item" in columns else "id")
             shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
             raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
         found |= {places[each] for each in listed}
     return np.array(sorted(found), dtype=np.int64)
 
 
-def facts_of(
-    about: Mapping[str, Any],
-    chosen: IntArray,
-    free: IntArray,
-    metric: str,
-    covering: Selection | None,
-    budget: float | None,
-) -> dict[str, str]:
-    """Return facts about a set, by name, in words."""
-    import numpy as np
+def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] | None:
+    """Return what --at-most or --at-least says: one number for all groups, or some by name."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, digits = text.rpartition("=")
+        if not re.fullmatch("[0-9]{1,18}", digits.strip(), re.ASCII):
+            raise ValueError(
+                f"{option} {visible(text, SHOWN)} is no number of items; give one for all groups, "
+                f"such as {option} 50, or one for a group, such as {option} web=50"
+            )
+        if name in found or "" in found or (found and not name):
+            raise ValueError(
+                f"{option} is given twice for {visible(name or 'a group', NAME)}; give one number "
+                f"for all groups, or one for each of some"
+            )
+        found[name] = int(digits)
+    return found.get("", found or None)
 
-    facts = {"similarity": SIMILARITY[metric]}
-    if metric != "precomputed":
-        scale = "its median square" if covering is None else f"= {number(covering.scale, 3)}"
-        facts["similarity"] += scale
-    if "quality" in about and chosen.size:
-        ours, random = (number(about["quality"][items].mean(), 3) for items in (chosen, free))
+
+def facts_of(
+    about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
+    rows = " of rows of length 1" * (asked["metric"] == "cosine")
+    facts = {"similarity": f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"}
+    if "quality" in about and len(found):
+        ours, random = (number(about["quality"][each].mean(), 3) for each in (found.items, free))
         facts["quality"] = f"{ours} on average, {random} at random"
-    if "group" in about and chosen.size:
-        names, counts = np.unique(about["group"][chosen], return_counts=True)
-        pairs = sorted(zip(counts.tolist(), names.tolist(), strict=True), key=lambda each: -each[0])
-        facts["groups"] = few([f"{visible(name, NAME)} {count:,}" for count, name in pairs])
-    if covering is not None and covering.spent is not None:
-        facts["spent"] = f"{covering.spent:g} of {budget:g}"
+    if "group" in about and len(found):
+        names, counts = np.unique(about["group"][found.items], return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        facts["groups"] = few([f"{visible(names[i], NAME)} {counts[i]:,}" for i in order])
+    if found.spent is not None:
+        facts["spent"] = f"{found.spent:g} of {asked['budget']:g}"
     return facts
 
 
 def columns_of(
-    files: DataFiles,
-    chosen: IntArray,
-    covering: Selection | None,
-    about: Mapping[str, Any],
-    n: int,
-    suffix: str,
+    files: DataFiles, found: Selection, gains: bool, about: Mapping[str, Any], n: int, suffix: str
 ) -> list[Column]:
     """Return the table of a set: item numbers, what each adds, what is known, its own columns.
 
+    gains:  whether what each adds belongs to it.
     suffix: of the file that it is for.
     """
-    import numpy as np
-
-    from dmsgd.files.writing import NUMBERS_ALONE
-
-    found: list[Column] = [(NUMBER, chosen)]
+    columns: list[Column] = [("item", found.items)]
     if suffix in NUMBERS_ALONE:
-        return found
-    if covering is not None:
-        numbers = {"gain": covering.gains, "covered": covering.coverage[1:]}
-        numbers["stands_for"] = covering.stands_for
-        for name, column in numbers.items():
-            digits = [float(f"{number:.6g}") for number in column.tolist()]
-            found.append((name, np.array(digits, dtype=np.float64)))
-    for name, column in about.items():
-        if files.beside[KNOWN[name]] not in files.names:
-            found.append((name, column[chosen]))
+        return columns
+    if gains:
+        numbers = {"gain": found.gains, "covered": found.coverage[1:]}
+        for name, column in (numbers | {"stands_for": found.stands_for}).items():
+            digits = [float(f"{each:.6g}") for each in column.tolist()]
+            columns.append((name, np.array(digits, dtype=np.float64)))
+    of_files = {KNOWN[name] for name, path in files.beside.items() if path not in files.names}
+    columns += [(name, column[found.items]) for name, column in about.items() if name in of_files]
     if files.table is None:
-        return found
-    leave_out = set(files.feature_names())
-    own, rows = files.table.rows(chosen, leave_out, verbatim=suffix == ".csv")
+        return columns
+    own, rows = files.table.rows(found.items, set(files.feature_names()), suffix == ".csv")
     if rows != n:
         raise ValueError(
             f"{files.features} has {rows:,} rows and had {n:,}: it changed meanwhile; try again"
         )
-    taken = {name for name, _ in found}
+    taken = {name for name, _ in columns}
     for name, column in own:
         while name in taken:
             name = f"input_{name}"
         taken.add(name)
-        found.append((name, column))
-    return found
-
-
-def write_set(output: Path | None, columns: list[Column], force: bool) -> None:
-    """Write a set to a file, or print it as CSV."""
-    from dmsgd.files.writing import write_rows
-
-    if output is not None:
-        with atomic_write(output, force) as file:
-            write_rows(file, output.suffix.lower(), columns)
-        return
-    table = io.BytesIO()
-    write_rows(table, ".csv", columns)
-    for line in table.getvalue().decode().splitlines():
-        echo(line)
+        columns.append((name, column))
+    return columns

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dmsgd.commands.options import FORCE
-from dmsgd.commands.output import atomic_write
-from dmsgd.commands.terminal import echo
-from dmsgd.files.paths import check_path
+from dmsgd.commands.terminal import echo, echo_table
 from dmsgd.inputs.messages import require
 
 if TYPE_CHECKING:
@@ -20,12 +18,10 @@ if TYPE_CHECKING:
 
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
-PAGE, POOL = "digits.html", 900
-#: Points in each group of the picture, and items in its batches.
-GROUP_SIZES, K = (180, 45, 15), 16
-#: Numbers of digits that are labelled.
-LABELLED = (20, 50, 100)
-WIDTH, HEIGHT = 36, 10
+#: Items to choose from, numbers of them that are labelled, and repetitions.
+POOL, LABELLED, SEEDS = 900, (20, 50, 100), 5
+#: Points in each group of the picture, items in its batches, and its characters.
+GROUP_SIZES, K, WIDTH, HEIGHT = (180, 45, 15), 16, 36, 10
 
 
 @click.command()
@@ -35,9 +31,8 @@ WIDTH, HEIGHT = 36, 10
     default="dmsgd-demo",
     help="Folder for the page.",
 )
-@click.option("--seeds", type=click.IntRange(min=2), default=5, help="Repetitions.")
 @FORCE
-def demo(out: Path, seeds: int, force: bool) -> None:
+def demo(out: Path, force: bool) -> None:
     """Show diverse batches, what to label, and a page.
 
     On generated points and scikit-learn's digits; some seconds. Nothing is downloaded.
@@ -45,37 +40,36 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     \b
     Examples:
       dmsgd demo
-      dmsgd demo --seeds 3 --out folder
+      dmsgd demo --out folder
     """
-    check_path(out / PAGE)
-    if (out / PAGE).exists() and not force:
-        raise FileExistsError(f"{out / PAGE} exists; use --force to replace it, or --out")
+    from dmsgd.files.paths import check_path
+
+    page = out / "digits.html"
+    check_path(page)
+    if page.exists() and not force:
+        raise FileExistsError(f"{page} exists; use --force to replace it, or --out")
     require("sklearn", "the demo")
-    import numpy as np
     from sklearn.datasets import load_digits
 
-    import dmsgd
+    from dmsgd.commands.files import atomic_write
+    from dmsgd.diagnostics import inspect
     from dmsgd.runtime.progress import progress_bar
 
     out.mkdir(parents=True, exist_ok=True)
     digits, digit = load_digits(return_X_y=True)
-    echo(batches_table())
-    with progress_bar("Labelling digits") as progress:
-        accuracy = []
-        for seed in range(seeds):
+    echo_table(batches_table())
+    accuracy = []
+    with progress_bar("Labelling digits", SEEDS) as progress:
+        for seed in range(SEEDS):
             accuracy.append(compare_labelled(digits / 16, digit, seed))
-            progress((seed + 1) / seeds)
-    echo(accuracy_table(accuracy))
-    echo(
-        "Few labels: choose them with select; items nearest to k-means centres do nearly as well. "
-        "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
-        wrapped=True,
-    )
-    with progress_bar("Looking at the digits") as progress, atomic_write(out / PAGE, force) as file:
-        images = np.uint8(digits * 255 / 16).reshape(-1, 8, 8)
-        found = dmsgd.diagnostics.inspect(digits, 20, digit, progress=progress)
-        file.write(found.html("Digits", images=images).encode())
-    echo(f"What is in the digits, and in their batches, a page: {out / PAGE}")
+            progress(seed + 1)
+    echo_table(accuracy_table(accuracy))
+    echo("Few labels: choose them with select; k-means does nearly as well.")
+    echo("Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).")
+    with progress_bar("Looking at the digits"), atomic_write(page, force) as file:
+        found = inspect(digits, 20, digit)
+        file.write(found.html("Digits", images=digits.reshape(-1, 8, 8)).encode())
+    echo(f"What is in the digits, and in their batches, a page: {page}")
 
 
 def points() -> tuple[FloatArray, IntArray]:
@@ -138,11 +132,9 @@ def compare_labelled(X: FloatArray, y: IntArray, seed: int) -> dict[str, list[fl
     found: dict[str, list[float]] = {"random": [], "k-means": [], "select": []}
     for k in LABELLED:
         centres = KMeans(k, n_init=1, random_state=seed).fit(X[pool])
-        for name, items in (
-            ("random", np.arange(k)),
-            ("k-means", centres.transform(X[pool]).argmin(axis=0)),
-            ("select", dmsgd.select(X[pool], k)),
-        ):
+        nearest = centres.transform(X[pool]).argmin(axis=0)
+        chosen = np.arange(k), nearest, dmsgd.select(X[pool], k)
+        for name, items in zip(found, chosen, strict=True):
             known = pool[items]
             model = LogisticRegression(C=10, max_iter=1000).fit(X[known], y[known])
             found[name].append(100 * float(model.score(X[test], y[test])))
@@ -154,14 +146,13 @@ def accuracy_table(accuracy: list[dict[str, list[float]]]) -> Table:
     import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from scipy import special
+    from scipy.special import stdtrit
 
-    seeds = len(accuracy)
+    half = stdtrit(len(accuracy) - 1, 0.975) / np.sqrt(len(accuracy))
     table = Table("labelled", title="Which digits to label? Accuracy in %", box=SIMPLE_HEAD)
     for name in accuracy[0]:
         table.add_column(name, justify="right", no_wrap=True)
     for at, k in enumerate(LABELLED):
         scores = [np.array([each[name][at] for each in accuracy]) for name in accuracy[0]]
-        half = special.stdtrit(seeds - 1, 0.975) / np.sqrt(seeds)
         table.add_row(str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores))
     return table

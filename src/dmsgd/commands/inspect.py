@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmsgd.commands.data_files import DataFiles, load_images
 from dmsgd.commands.options import FORCE, IMAGES, OUTPUT, SEED, TEXTS, design_options
-from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo
 from dmsgd.errors import as_options
 
 if TYPE_CHECKING:
+    from dmsgd.commands.files import DataFiles
     from dmsgd.designs.options import DesignOptions
 
 
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
 @click.option(
     "--gradients", help="Gradient of each item's loss, as rows: noise is then that of gradients."
 )
-@click.option("--title", help="Title of the page.  [default: the name of FEATURES]")
 @SEED
 @FORCE
 def inspect(
     files: DataFiles, k: int, options: DesignOptions, page: Path | None, table: Path | None,
-    images: str | None, gradients: str | None, title: str | None, seed: int, force: bool,
+    images: str | None, gradients: str | None, seed: int, force: bool,
 ) -> None:  # fmt: skip
     """Look at data before training, and recommend batches.
 
@@ -54,29 +52,30 @@ def inspect(
     give one of its options; `dmsgd sample` draws from the same one. Noise is the variance of a
     batch's mean, on the same columns for all. The page opens from disk and loads nothing.
     """
+    from dmsgd.commands.files import atomic_write, check_output, load_images
+    from dmsgd.diagnostics.study import inspect as look
+    from dmsgd.runtime.progress import progress_bar
+
     inputs = [*files.inputs(), images, gradients]
     for path, suffixes in ((page, (".html", ".htm")), (table, (".csv",))):
         if path is not None:
             check_output(path, suffixes, inputs, force)
-    from dmsgd.diagnostics.study import inspect as look
-    from dmsgd.runtime.progress import progress_bar
-
-    X, y = files.load()
-    described, pictures = files.entries("--texts", X.shape[0]), load_images(images)
-    with progress_bar("Looking (the first run compiles)") as progress:
-        found = look(X, k, y, options, gradients=gradients, seed=seed, progress=progress)
+    X, about = files.load()
+    pictures = load_images(images)
+    with progress_bar("Looking (the first run compiles)"):
+        found = look(X, k, about.get("label"), options, gradients=gradients, seed=seed)
     for line in found.lines(files.features):
         echo(line)
     if found.advice.options.batches != "uniform":
-        given = {"labels": files.beside.get("--labels"), "columns": files.columns}
+        given = {"labels": files.beside.get("labels"), "columns": files.columns}
         given = found.advice.options.changed() | given | {"drop": files.drop}
         words = as_options({name: value for name, value in given.items() if value is not None})
         name = shlex.quote(files.features)
         echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")
     if page is not None:
         with progress_bar("the page"), atomic_write(page, force) as file:
-            name = title or Path(files.features).name
-            file.write(found.html(name, texts=described, images=pictures).encode())
+            name = Path(files.features).name
+            file.write(found.html(name, texts=about.get("text"), images=pictures).encode())
     if table is not None:
         with atomic_write(table, force) as file:
             file.write(found.csv().encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
@@ -13,8 +13,49 @@ from typing import Any
 
 import click
 
-from dmsgd.commands.data_files import BESIDE, FILES, DataFiles
-from dmsgd.errors import OPTIONS, HasFixes, as_options
+from dmsgd.errors import HasFixes, as_options
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+#: Arguments of `dmsgd.select` in its messages, alone or as in how='cover'; not between quotes, not
+#: in code, and not in "costs 5" and "k-DPP".
+NAMES = (
+    r"at_most|at_least|budget|costs(?! -?\d)|cover|duplicates|groups|k(?!-)|quality|until|workers"
+    r"|(?:how|metric|diversity)(?==)"
+)
+ARGUMENT = re.compile(
+    rf"'[^']*'|dmsgd\.\S+\([^)]*\)|\b(?P<name>{NAMES})\b(?:=(?P<value>'[^']*'|[\w.+-]*\w))?"
+)
+#: The end of the help of commands that read features.
+FEATURES = (
+    "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
+    ".parquet, .jsonl, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
+)
+#: A file to write.
+OUTPUT = click.Path(path_type=Path)
+
+
+def all_of(*options: Decorator) -> Decorator:
+    """Return a decorator that gives a command these options, in this order."""
+
+    def given(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return given
+
+
+def reads_features(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument FEATURES, and its help the formats."""
+    command.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
+    return click.argument("features")(command)
+
+
+def output_option(help: str, required: bool = True) -> Decorator:
+    """Return the option --output of a command."""
+    return click.option("-o", "--output", type=OUTPUT, required=required, help=help)
+
 
 SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
@@ -24,36 +65,12 @@ TEXTS = click.option("--texts", help="Text of each item: a column, or a file as 
 IMAGES = click.option(
     "--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3])."
 )
-#: Arguments of `dmsgd.select` in its messages, with a value as in how='cover' or as a word; not
-#: between quotes, not in code, and not in "costs 5" and "k-DPP".
-WORDS = (
-    r"at_most|at_least|budget|costs(?! -?\d)|cover|duplicates|groups|k(?!-)|quality|until|workers"
-)
-ARGUMENT = re.compile(
-    rf"(?P<other>'[^']*'|dmsgd\.\S+\([^)]*\))"
-    rf"|\b(?P<name>how|metric|diversity|{WORDS})=(?P<value>'[^']*'|[\w.+-]*\w)"
-    rf"|\b(?P<word>{WORDS})\b"
-)
-#: A file to write.
-OUTPUT = click.Path(path_type=Path)
-
-
-def output_option(help: str, required: bool = True) -> Callable[[Any], Any]:
-    """Return the option --output of a command."""
-    return click.option("-o", "--output", type=OUTPUT, required=required, help=help)
-
-
-#: The end of the help of commands that read features.
-FEATURES = (
-    "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
-    ".parquet, .jsonl, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
-)
 LABELS = (
     "Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .jsonl, .zarr), or a "
     "column of FEATURES, which is then no feature."
 )
 #: Which columns of a table are features.
-COLUMNS = (
+COLUMNS = all_of(
     click.option(
         "--columns",
         metavar="NAME,NAME",
@@ -72,7 +89,7 @@ DIVERSITY = click.option(
     help="0.5 takes --quality as it is; near 0 only quality counts, at 1 only diversity.",
 )
 #: What is done to the features first.
-MAPS = (
+MAPS = all_of(
     click.option("--rho", type=float, help="Anneal the features first: x to the power rho."),
     click.option(
         "--standardize",
@@ -81,11 +98,11 @@ MAPS = (
     ),
 )
 #: What describes a design, the same in all commands.
-DESIGN = (
-    click.argument("features"),
+DESIGN = all_of(
+    reads_features,
     click.option("-k", type=click.IntRange(1), required=True, help="Items in a batch."),
     click.option("--labels", help=LABELS),
-    *COLUMNS,
+    COLUMNS,
     click.option(
         "-w",
         type=float,
@@ -101,7 +118,7 @@ DESIGN = (
     click.option(
         "--scale", type=float, help="Length scale of --kernel rbf.  [default: fitted to k]"
     ),
-    *MAPS,
+    MAPS,
     click.option(
         "--normalize/--no-normalize",
         default=None,
@@ -116,40 +133,29 @@ DESIGN = (
 )
 
 
-def reads_features(options: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command these options, and its help the file formats."""
-
-    def given(command: Callable[..., None]) -> Callable[..., None]:
-        command.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
-        for option in reversed(tuple(options)):
-            command = option(command)
-        return command
-
-    return given
-
-
 def design_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` the options of a design, as its first arguments `files`, `k` and `options`."""
 
     @wraps(command)
     def called(**given: Any) -> None:
+        from dmsgd.commands.files import FILES, KNOWN, DataFiles
         from dmsgd.designs.options import DesignOptions
         from dmsgd.files.tables import column_names
 
-        quality = given.get("quality")
-        by_length = quality == "length" and quality not in column_names(given["features"])
-        files = DataFiles.named(given | {"quality": None if by_length else quality})
-        given = {name: each for name, each in given.items() if name not in (*FILES, *BESIDE)}
-        given |= {"quality": quality} if by_length else {}
-        names = [each.name for each in fields(DesignOptions) if each.name in given]
-        options = DesignOptions(**{name: given.pop(name) for name in names})
-        if "--labels" not in files.beside and options.uses_labels:
+        asked = {each.name for each in fields(DesignOptions)}
+        if given.get("quality") != "length" or "length" in column_names(given["features"]):
+            asked.remove("quality")  # it is a column or a file
+        beside = {name: each for name, each in given.items() if name not in asked}
+        files = DataFiles.named(beside)
+        options = DesignOptions(**{name: given[name] for name in asked & given.keys()})
+        if "labels" not in files.beside and options.uses_labels:
             of_labels = {"w", "batches"} & set(options.changed())
             needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
             raise ValueError(f"{needed} needs labels; give them with --labels")
-        command(files, given.pop("k"), options, **given)
+        own = {name: each for name, each in beside.items() if name not in (*FILES, *KNOWN)}
+        command(files, own.pop("k"), options, **own)
 
-    return reads_features(DESIGN)(called)
+    return DESIGN(called)
 
 
 @contextmanager
@@ -157,11 +163,11 @@ def options_named() -> Iterator[None]:
     """Write options for the arguments of `dmsgd.select` that the message of an error names."""
     try:
         yield
-    except HasFixes as error:
-        error.problem = in_options(error.problem)
-        raise
     except (ValueError, TypeError) as error:
-        error.args = (in_options(str(error)),)
+        if isinstance(error, HasFixes):
+            error.problem = in_options(error.problem)
+        else:
+            error.args = (in_options(str(error)),)
         raise
 
 
@@ -173,9 +179,7 @@ def in_options(message: str) -> str:
     """
 
     def option(found: re.Match[str]) -> str:
-        if found["name"]:
-            return as_options({found["name"]: found["value"].strip("'")})
-        word = found["word"]
-        return OPTIONS.get(word, "--" + word.replace("_", "-")) if word else found["other"]
+        name, value = found["name"], found["value"]
+        return as_options({name: value.strip("'") if value else True}) if name else found[0]
 
     return ARGUMENT.sub(option, message)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
-from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
+    from dmsgd.commands.files import DataFiles
     from dmsgd.designs.contract import Design
     from dmsgd.designs.options import DesignOptions
     from dmsgd.schedules.files import ScheduleFiles
@@ -77,6 +76,7 @@ def sample(
     import numpy as np
 
     from dmsgd import presample
+    from dmsgd.commands.files import atomic_write, check_output
     from dmsgd.features.dask import connected
     from dmsgd.runtime.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
@@ -91,16 +91,16 @@ def sample(
         check_output(output, (".npy", ".csv"), inputs, force)
     began = time.perf_counter()
     with connected(cluster) if cluster is not None else nullcontext() as client:
-        X, y = files.load(on_cluster=client is not None)
+        X, about = files.load(on_cluster=client is not None)
+        y = about.get("label")
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, k, y, options, files.numbers("--quality", X.shape[0]))
+        design = _set_up(X, k, y, options, about.get("quality"))
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
-        left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
-        kept = 0
-        if left and not finished and (left.fingerprint, left.steps, left.seed) == same:
+        left = None if stored is None or finished else stored.unfinished()
+        kept, same = 0, (design.fingerprint(), steps, seed)
+        if left and left.done and (left.fingerprint, left.steps, left.seed) == same:
             kept = left.done
-            if kept:
-                echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
+            echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
         began, shown = time.perf_counter(), sys.stderr.isatty()
         path = None if stored is None else output
         try:
@@ -127,12 +127,14 @@ def sample(
         echo(f"draws     {steps - kept:,} in {seconds:.2f} s, {each:.3g} ms per batch")
         echo(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
-
-        def shares(items: int, drawn: int) -> tuple[str, ...]:
-            return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / (steps * k):.2%}"
-
-        headings = "items", "share of items", "share of draws"
-        echo_classes(y, schedule.batches, options.uses_labels, headings, shares)
+        if not options.uses_labels:
+            echo("labels    did not count; -w 0.7 would mix them in")
+        cells = {
+            "items": lambda items, drawn: f"{items:,}",
+            "share of items": lambda items, drawn: f"{items / len(y):.2%}",
+            "share of draws": lambda items, drawn: f"{drawn / (steps * k):.2%}",
+        }
+        echo_classes(y, schedule.batches, cells)
 
 
 def _is_finished(
@@ -143,6 +145,8 @@ def _is_finished(
     It is not drawn again; `presample` raises if it is of another design. Raises if a file that is
     no schedule would be replaced.
     """
+    from dmsgd.commands.files import check_output
+
     for file in (stored.record, stored.inclusion):
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,19 @@ CLASSES_SHOWN = 12
 NAME = 40
 
 
-def echo(what: str | Table = "", *, wrapped: bool = False) -> None:
-    """Print a line or a table to standard output; `wrapped` breaks lines at the terminal's end."""
+def echo(line: str) -> None:
+    """Print one line to standard output."""
+    with _lost(1):
+        print(visible(line), flush=True)
+
+
+def echo_table(table: Table) -> None:
+    """Print a table to standard output."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)  # text is text
     with console.capture() as text:
-        if isinstance(what, str):
-            console.print(visible(what), soft_wrap=not wrapped)
-        else:
-            console.print(what)
+        console.print(table)
     with _lost(1):
         print(text.get(), end="", flush=True)
 
@@ -42,17 +45,11 @@ def echo_error(line: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-def echo_classes(
-    y: Any,
-    drawn: IntArray,
-    used: bool,
-    headings: tuple[str, ...],
-    cells: Callable[[int, int], tuple[str, ...]],
-) -> None:
-    """Print a row for each class of the labels y: its name, and cells(items, how many are drawn).
+def echo_classes(y: Any, drawn: IntArray, cells: Mapping[str, Callable[[int, int], str]]) -> None:
+    """Print a row for each class of the labels y.
 
     drawn: item numbers, in an array of any shape.
-    used:  whether their distribution depends on the labels.
+    cells: text of (items of the class, how many of them are drawn), by heading.
     """
     import numpy as np
     from rich.table import Table
@@ -64,15 +61,14 @@ def echo_classes(
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)
     table = Table(box=None, pad_edge=False)
     table.add_column("class", no_wrap=True, max_width=NAME)
-    for heading in headings:
+    for heading in cells:
         table.add_column(heading, justify="right")
     for c in commonest_and_rarest(items, CLASSES_SHOWN):
-        table.add_row(Text(visible(names[c], NAME)), *cells(int(items[c]), int(counts[c])))
-    if not used:
-        echo("labels    did not count; -w 0.7 would mix them in")
+        numbers = int(items[c]), int(counts[c])
+        table.add_row(Text(visible(names[c], NAME)), *(text(*numbers) for text in cells.values()))
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
-    echo(table)
+    echo_table(table)
 
 
 @contextmanager

@@ -7,20 +7,8 @@
 `estimate_inclusion` counts draws; all else is exact, or comes with its standard error.
 """
 
-from dmsgd.diagnostics.frequency import (
-    check_schedule,
-    class_shares,
-    correlation,
-    coverage,
-    effective_batch,
-    estimate_inclusion,
-    evenness,
-)  # fmt: skip
-from dmsgd.diagnostics.gradients import gradient_variance
 from dmsgd.diagnostics.inspection import Inspection
+from dmsgd.diagnostics.measures import class_shares, estimate_inclusion, gradient_variance
 from dmsgd.diagnostics.study import inspect
 
-__all__ = [
-    "Inspection", "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",
-    "estimate_inclusion", "evenness", "gradient_variance", "inspect",
-]  # fmt: skip
+__all__ = ["Inspection", "class_shares", "estimate_inclusion", "gradient_variance", "inspect"]

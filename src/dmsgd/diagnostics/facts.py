@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.diagnostics.frequency import evenness
 from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, as_features
 from dmsgd.features.maps import column_moments, standardize_map
@@ -83,6 +82,7 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
     origin, means, deviations = column_moments(F)
     names, counts = np.unique([] if labels is None else labels, return_counts=True)
     classes = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    evenness = float(np.exp(entropy(counts.astype(np.float64)))) / names.size if classes else 1.0
     varying = deviations[deviations > 0]
     has_counts = F.sparse_rows and bool((F.matrix.data >= 0).all())  # as those of words
     ratio = float(varying.max() / np.median(varying)) if varying.size else 1.0
@@ -101,7 +101,7 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
     hashes = np.concatenate([row_hashes(each) for each in F.blocks()])
     variances, measured = _variances(U, rng)
     return DataFacts(
-        X.n, X.d, rows, classes, evenness(classes) if classes else 1.0,
+        X.n, X.d, rows, classes, evenness,
         deviations, deviations.size - varying.size, ratio, units, float(norm_ratio),
         F.n - np.unique(hashes).size, int(np.sum(squares == 0)), apart, near,
         variances, measured, float(np.exp(entropy(variances))) if variances.any() else 0.0,

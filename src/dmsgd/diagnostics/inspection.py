@@ -14,8 +14,8 @@ from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
-from dmsgd.diagnostics.gradients import GradientVariance
-from dmsgd.errors import as_python
+from dmsgd.diagnostics.measures import GradientVariance
+from dmsgd.diagnostics.page import page_of
 from dmsgd.features import Features
 from dmsgd.files.contract import Column
 from dmsgd.files.writing import write_rows
@@ -128,8 +128,6 @@ class Inspection:
         >>> "<title>My data</title>" in dmsgd.diagnostics.inspect(X, k=4).html("My data")
         True
         """
-        from dmsgd.diagnostics.page import page_of
-
         return page_of(self, title, texts, images)
 
     def csv(self) -> str:
@@ -152,11 +150,8 @@ class Inspection:
         write_rows(file, ".csv", columns)
         return file.getvalue().decode()
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
     def __repr__(self) -> str:
-        return f"Inspection({counted(self.data.n, 'item')}, k={self.k}: use {self.advice.name})"
+        return "\n".join(self.lines())
 
     def lines(self, source: str = "") -> Iterator[str]:
         """Yield the lines of `dmsgd inspect`; source: where the data is from."""
@@ -204,8 +199,8 @@ class Inspection:
         part = f" of {data.measured:,} items" if data.measured < data.n else ""
         found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
         if (drawn := self.batches[-1]).name == "k-DPP":
-            part = f", of a sample of {drawn.rows.size:,}" if drawn.rows.size < data.n else ""
-            found["k-DPP"] = Fact(as_python(self.options.changed()), part)
+            part = f"of a sample of {drawn.rows.size:,}: " if drawn.rows.size < data.n else ""
+            found["k-DPP"] = Fact(part, self.options.code(self.k))
         return found
 
     def listed(self) -> list[Any]:
@@ -214,10 +209,7 @@ class Inspection:
         return [names[c] for c in commonest_and_rarest([*self.data.classes.values()], CLASSES)]
 
     def _table(self) -> Iterator[str]:
-        """Yield what batches hold, how often items are seen, and how noisy batches are.
-
-        The first kind of batches is shuffled epochs; the others are compared with it.
-        """
+        """Yield what batches hold, how often items are seen, and how noisy batches are."""
 
         def row(name: str, cells: Iterable[str]) -> str:
             return f"{name:{NAME}}" + "".join(f"{each:>{CELL}}" for each in cells)

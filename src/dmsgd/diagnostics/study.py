@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +15,15 @@ from dmsgd.designs.recipe import NEARLY_UNIFORM
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
-from dmsgd.diagnostics.frequency import class_shares, coverage
-from dmsgd.diagnostics.gradients import LARGEST, gradient_variance
 from dmsgd.diagnostics.inspection import EVEN, Advice, BatchFigures, Inspection
+from dmsgd.diagnostics.measures import LARGEST, class_shares, gradient_variance
 from dmsgd.errors import RankError
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import counted, number, visible
-from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
+from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
 from dmsgd.runtime.threads import one_blas_thread
 
 #: The eigendecomposition of a requested k-DPP takes about this many floating point operations. It
@@ -50,7 +48,6 @@ def inspect(
     *,
     gradients: Any = None,
     seed: Seed = 0,
-    progress: Callable[[float], None] = lambda fraction: None,
 ) -> Inspection:
     """Return facts about the data, what batches of k hold, and which batches to use.
 
@@ -73,98 +70,89 @@ def inspect(
     [{'common': 7.6, 'rare': 0.4}, {'common': 4.0, 'rare': 4.0}]
     """
     options = as_design_options(options)
-    as_function(progress, "progress", OF_A_FRACTION)
     X, labels = split_label_column(X, labels)
     given, X = X, as_features(X, takes_labels=True)
     k = as_batch_size(k, X.n)
-    seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
+    seed = fixed_seed(seed)
+    y: Any = None if labels is None else as_labels(labels, X.n)
     if options.w > 0 and y is None:
         raise ValueError(f"w={options.w:g} mixes in labels, but there are none; pass labels")
     g = None if gradients is None else as_features(gradients, "gradients")
     if g is not None and g.n != X.n:
         raise ValueError(f"gradients has {g.n} items, the features {X.n}")
     facts = find_facts(X, y, options.standardize, seed)
-    progress(0.5)
-    study = _Study(X, k, y, g, facts, seed)
-    batches, sentences = [study.shuffled()], list(_warnings(facts, k, options))
-    if y is not None and _kind_of_batches(facts, options).batches == "stratified":
-        batches.append(study.figures("Stratified", Stratified(y[facts.rows], k), facts.rows))
-    progress(0.6)
+    kind, noted = _kind_of_batches(facts, options), list(_warnings(facts, k, options))
+    designs: dict[str, tuple[ClosedForm, IntArray]] = {}
+    if kind.batches == "stratified":
+        designs["Stratified"] = Stratified(y[facts.rows], k), facts.rows
     if options.changed() or g is not None:
         try:
-            kdpp, rows = study.kdpp(options)
+            kdpp, rows = _make_kdpp(X, k, y, options, facts, seed)
         except RankError as error:
-            sentences.append(f"no k-DPP is shown, as its rank is too small: {error}")
+            noted.append(f"no k-DPP is shown, as its rank is too small: {error}")
         else:
-            batches.append(study.figures("k-DPP", kdpp, rows))
-            options = kdpp.options or options
-            sentences += _kdpp_warnings(kdpp, facts, options)
-    progress(1.0)
+            designs["k-DPP"], options = (kdpp, rows), kdpp.options or options
+            noted += _kdpp_warnings(kdpp, facts, options)
+    batches = {"shuffle": _shuffled(facts, k)}
+    for name, (design, rows) in designs.items():
+        numbers = _columns(X, rows, facts) if g is None else as_array(take_rows(g, rows).matrix)
+        batches[name] = _figures(name, design, rows, y, facts, numbers, seed)
     what = "a batch's columns" if g is None else "these gradients"
-    advice = _advise(facts, k, options, {each.name: each for each in batches}, what)
-    return Inspection(
-        k, facts, tuple(batches), advice, tuple(sentences), options, what, given, X, y
-    )
+    advice = _advise(kind, facts, k, batches, what)
+    found = tuple(batches.values())
+    return Inspection(k, facts, found, advice, tuple(noted), options, what, given, X, y)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Study:
-    """Finds the figures of several kinds of batches on the same data."""
+def _shuffled(facts: DataFacts, k: int) -> BatchFigures:
+    """Return the figures of shuffled epochs, which are known."""
+    seen = facts.n // k * k / facts.n
+    items = {c: k * size / facts.n for c, size in facts.classes.items()}
+    design, often = Uniform(facts.rows.size, k), dict.fromkeys(items, seen)
+    return BatchFigures("shuffle", design, facts.rows, items, often, seen)
 
-    X: Features
-    k: int
-    labels: Any
-    gradients: Features | None
-    facts: DataFacts
-    seed: Seed
 
-    def shuffled(self) -> BatchFigures:
-        """Return the figures of shuffled epochs, which are known."""
-        n, k, rows = self.X.n, self.k, self.facts.rows
-        seen, items = n // k * k / n, {c: k * size / n for c, size in self.facts.classes.items()}
-        often = dict.fromkeys(items, seen)
-        return BatchFigures("shuffle", Uniform(rows.size, k), rows, items, often, seen)
+def _figures(
+    name: str, design: ClosedForm, rows: IntArray, y: Any, facts: DataFacts, numbers: FloatArray,
+    seed: Seed,
+) -> BatchFigures:  # fmt: skip
+    """Return the figures of a design of these rows; numbers: what its noise is of."""
+    shares = {} if y is None else class_shares(design, y[rows])
+    items = {c: design.k * share for c, share in shares.items()}
+    often = {c: share * facts.n / facts.classes[c] for c, share in shares.items()}
+    missed = np.maximum(1 - design.inclusion(), 0.0) ** -(-design.n // design.k)  # in an epoch
+    draws = None
+    if isinstance(design, KDPP):
+        work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
+        draws = None if work <= EXACT else DRAWS
+    found = gradient_variance(design, numbers, draws=draws, seed=seed)
+    control = found.frequency_matched
+    noise = found.variance / control if control > 0 else None
+    error = found.error / control if control > 0 else 0.0
+    seen = 1 - float(missed.mean())
+    return BatchFigures(name, design, rows, items, often, seen, noise, error, found)
 
-    def figures(self, name: str, design: ClosedForm, rows: IntArray) -> BatchFigures:
-        """Return the figures of a design of these rows."""
-        shares = {} if self.labels is None else class_shares(design, self.labels[rows])
-        items = {c: self.k * share for c, share in shares.items()}
-        often = {c: share * self.X.n / self.facts.classes[c] for c, share in shares.items()}
-        seen = float(coverage(design, -(-design.n // self.k)))
-        numbers, draws = self._numbers(rows), None
-        if isinstance(design, KDPP):
-            work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
-            draws = None if work <= EXACT else DRAWS
-        found = gradient_variance(design, numbers, draws=draws, seed=self.seed)
-        control = found.frequency_matched
-        noise = found.variance / control if control > 0 else None
-        error = found.error / control if control > 0 else 0.0
-        return BatchFigures(name, design, rows, items, often, seen, noise, error, found)
 
-    def _numbers(self, rows: IntArray) -> FloatArray:
-        """Return what the noise is measured on: gradients, or the columns that vary most."""
-        if self.gradients is not None:
-            return as_array(take_rows(self.gradients, rows).matrix)
-        deviations = self.facts.deviations
-        kept = np.sort(np.argsort(-deviations, kind="stable")[: max(1, NUMBERS // rows.size)])
-        found = as_array(take_rows(self.X, rows).matrix[:, kept])
-        if self.facts.standardized:
-            found = found / np.where(deviations[kept] > 0, deviations[kept], 1.0)
-        largest = float(np.abs(found).max())
-        return found / largest if largest > LARGEST else found
+def _columns(X: Features, rows: IntArray, facts: DataFacts) -> FloatArray:
+    """Return the columns that the noise is measured on: those that vary most."""
+    deviations = facts.deviations
+    kept = np.sort(np.argsort(-deviations, kind="stable")[: max(1, NUMBERS // rows.size)])
+    found = as_array(take_rows(X, rows).matrix[:, kept])
+    if facts.standardized:
+        found = found / np.where(deviations[kept] > 0, deviations[kept], 1.0)
+    largest = float(np.abs(found).max())
+    return found / largest if largest > LARGEST else found
 
-    def kdpp(self, options: DesignOptions) -> tuple[KDPP, IntArray]:
-        """Return the k-DPP of all items, or of a random sample, and the numbers of these."""
-        X, k = self.X, self.k
-        rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
-        directions = X.d + len(self.facts.classes) * (options.w > 0)  # each class adds one
-        linear = 0 if rbf or options.target else min(MOST, int(OPERATIONS / directions**2))
-        size = max(FEWEST, 5 * k, linear)
-        rows = random_rows(X.n, size, np.random.default_rng(seed_key(self.seed)))
-        labels = None if self.labels is None else self.labels[rows]
-        with one_blas_thread:  # more would spin between short products
-            return make_kdpp(options, take_rows(X, rows), k, labels), rows
+
+def _make_kdpp(
+    X: Features, k: int, y: Any, options: DesignOptions, facts: DataFacts, seed: Seed
+) -> tuple[KDPP, IntArray]:
+    """Return the k-DPP of all items, or of a random sample, and the numbers of these."""
+    rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
+    directions = X.d + len(facts.classes) * (options.w > 0)  # each class adds one
+    linear = 0 if rbf or options.target else min(MOST, int(OPERATIONS / directions**2))
+    rows = random_rows(X.n, max(FEWEST, 5 * k, linear), np.random.default_rng(seed_key(seed)))
+    with one_blas_thread:  # more would spin between short products
+        return make_kdpp(options, take_rows(X, rows), k, None if y is None else y[rows]), rows
 
 
 def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:
@@ -202,17 +190,30 @@ def _kind_of_batches(facts: DataFacts, options: DesignOptions) -> DesignOptions:
 
 
 def _advise(
-    facts: DataFacts, k: int, options: DesignOptions, batches: Mapping[str, BatchFigures], what: str
+    kind: DesignOptions, facts: DataFacts, k: int, batches: Mapping[str, BatchFigures], what: str
 ) -> Advice:
     """Return the recommendation, from figures of batches by name; what: has their variance."""
-    kind, drawn = _kind_of_batches(facts, options), batches.get("k-DPP")
-    if kind.batches == "stratified":
-        return Advice(kind, k, *_stratified(facts, k, batches["Stratified"]))
     if kind.target is not None:
         reason = f"target {kind.target} fixes how often items are drawn, as requested."
         return Advice(kind, k, reason, "an eigendecomposition first, and more time per batch.")
+    if kind.batches == "stratified":
+        first, *_, last = sorted(facts.classes, key=lambda each: -facts.classes[each])
+        common, rare = (visible(each, NAME) for each in (first, last))
+        ratio, without = facts.classes[first] / facts.classes[last], facts.missed(k)[last]
+        often = batches["Stratified"].per_epoch
+        reason = f"class {common} has {number(ratio, 3)} times the items of class {rare}"
+        if without >= FEW:
+            reason += f", and {without:.0%} of shuffled batches hold no {rare}"
+        price = f"in one epoch each item of class {rare} is seen {number(often[last])} times"
+        unseen = (1 - k * often[first] / facts.n) ** (facts.n / k)
+        if unseen >= FEW:
+            price += f", and {unseen:.0%} of class {common} not at all"
+        return Advice(
+            kind, k, f"{reason}.", f"{price}. Shuffle if all items are to count the same."
+        )
     why = "the classes are even" if facts.classes else "there are no labels"
     reason = f"{why}, and nothing else was better when models were trained on real data."
+    drawn = batches.get("k-DPP")
     if drawn is not None and drawn.noise is not None:
         removed = 1 - drawn.noise
         margin = f" (± {2 * drawn.error:.0%})" if drawn.error else ""
@@ -221,18 +222,3 @@ def _advise(
         cells = f": dmsgd.Partition(dmsgd.cells({X}, {k})) is worth a try early on."
         reason += cells if removed - 2 * drawn.error >= STRONG else "."
     return Advice(kind, k, reason, "none, every loader shuffles.")
-
-
-def _stratified(facts: DataFacts, k: int, drawn: BatchFigures) -> tuple[str, str]:
-    """Return why stratified batches are recommended, and what they cost."""
-    first, *_, last = sorted(facts.classes, key=lambda each: -facts.classes[each])
-    common, rare = (visible(each, NAME) for each in (first, last))
-    ratio, without = facts.classes[first] / facts.classes[last], facts.missed(k)[last]
-    reason = f"class {common} has {number(ratio, 3)} times the items of class {rare}"
-    if without >= FEW:
-        reason += f", and {without:.0%} of shuffled batches hold no {rare}"
-    price = f"in one epoch each item of class {rare} is seen {number(drawn.per_epoch[last])} times"
-    unseen = (1 - k * drawn.per_epoch[first] / facts.n) ** (facts.n / k)
-    if unseen >= FEW:
-        price += f", and {unseen:.0%} of class {common} not at all"
-    return f"{reason}.", f"{price}. Shuffle if all items are to count the same."

@@ -11,8 +11,6 @@ import numpy as np
 
 #: Counts are numbers of 64 bits.
 MOST = 2**63 - 1
-#: What `progress` is a function of, where work can be followed.
-OF_A_FRACTION = "that takes the share of the work that is done, from 0 to 1"
 
 
 def as_flag(value: Any, name: str, more: str = "") -> bool:

@@ -43,11 +43,9 @@ def render(template: str, title: str, content: dict[str, Any]) -> str:
 
 @final
 class Items:
-    """What pages show of items.
+    """What pages show of items; about: by name, "id", "label", "quality" and "text" of all n items.
 
-    about:  by name, "id", "label", "quality" and "text" of all n items, each optional or None.
-    images: (n, height, width[, 3]), or None. Unless they are bytes, the smallest value is black and
-            the largest white.
+    Each may be missing or None, as may images.
     """
 
     def __init__(self, about: Mapping[str, Any], images: Any, n: int) -> None:
@@ -69,7 +67,7 @@ class Items:
 def small_images(images: Any, n: int) -> npt.NDArray[np.uint8]:
     """Return one picture per item as bytes, (n, h, w, 1 or 3), small enough for a hundred of them.
 
-    images: (n, height, width[, 3]).
+    Unless `images` are bytes, the smallest value is black and the largest white.
     """
     values = to_numpy(images, "images")
     values = values[..., None] if values.ndim == 3 else values
@@ -79,14 +77,11 @@ def small_images(images: Any, n: int) -> npt.NDArray[np.uint8]:
         raise ValueError(f"images must have shape {size}) or {size}, 3), got {np.shape(images)}")
     if values.dtype.kind not in "buif":
         raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
-    step = 1
-    while max(shape[1:3]) > SIDE * step or np.prod(shape[1:]) > PICTURE * step**2:
-        step += 1
+    step = int(np.ceil(max(max(shape[1:3]) / SIDE, (np.prod(shape[1:]) / PICTURE) ** 0.5)))
     values = values[:, ::step, ::step]
     if values.dtype != np.uint8:
         values = as_floats(values, "images")
-        missing = int((~np.isfinite(values)).sum())
-        if missing:
+        if missing := int((~np.isfinite(values)).sum()):
             raise ValueError(f"images have {missing:,} pixels that are NaN or infinite; fill them")
         low, high = values.min() / 256, values.max() / 256  # differences of the largest overflow
         span = high - low if high > low else 1.0

@@ -20,8 +20,8 @@ from dmsgd.selection.result import LONGEST, Selection
 
 #: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
 SETS = 20
-#: Limits of distances: multiplications, and items.
-PRODUCTS, MOST = 5e9, 20_000
+#: Items of a set whose distance to the others is measured, at most.
+MOST = 1000
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24
 #: Shares of the items that are drawn as near and as far.
@@ -35,25 +35,25 @@ POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
 class SetFigures:
     """What a set covers, and how far apart its items are."""
 
-    how: str  # it was chosen: to "cover", as "medoids" or "greedy"
     chosen: Selection
     given: IntArray  # items that were there before, sorted
     free: IntArray  # items that could be chosen, sorted
+    greedy: bool  # it was chosen to be spread
     #: Mean distance of a chosen item to the nearest other one, in median distances: of the set and
-    #: of SETS random ones; empty for a covering set and for one item.
+    #: of SETS random ones; empty for sets that are not greedy, and for one item.
     apart: FloatArray
     other: str = ""  # what the set is to cover, if that is not the pool that it was chosen from
 
     def sentences(self) -> list[str]:
         """Return how the set compares with random ones, what it was made for first."""
         covered, size = self._coverage(), self.chosen.like_random
-        if self.how == "cover":
+        if not self.greedy:
             return covered
         if not self.apart.size:
             return ["one item alone is not spread", *covered]
         ours, *theirs = self.apart
         words = f"{'better' if ours > max(theirs) else 'no better'} spread than a random choice"
-        if self.how == "greedy" and 0 < size < len(self.chosen):
+        if 0 < size < len(self.chosen):
             covered[0] += ": a greedy set prefers outliers"
         return [
             f"{words}: a chosen item is {ours:.2f} of the median distance from the nearest other "
@@ -80,25 +80,21 @@ class SetFigures:
 
 
 def figures_of(
-    F: Features | None, chosen: Selection, given: IntArray, free: IntArray, how: str, other: str
+    F: Features, chosen: Selection, given: IntArray, free: IntArray, greedy: bool, other: str
 ) -> SetFigures:
-    """Return how a set compares with random sets of as many free items.
-
-    F: features of the items; without them distances are not known.
-    """
+    """Return how a set compares with random sets of as many free items; F is of the items."""
     apart = np.empty(0)
-    if F is not None and how != "cover" and len(chosen) and len(chosen) + given.size > 1:
+    if greedy and len(chosen) and len(chosen) + given.size > 1:
         rng = np.random.default_rng(0)
         random = (rng.choice(free, len(chosen), replace=False) for _ in range(SETS))
         sets = [np.append(given, some) for some in (chosen.items, *random)]
         items = np.unique(np.concatenate(sets))
         rows = F.take(items)  # each is read once
-        most = int(np.clip(PRODUCTS / (SETS * sets[0].size * F.d), 1000, MOST))
-        own = given.size + random_rows(len(chosen), most, rng)
+        own = given.size + random_rows(len(chosen), MOST, rng)
         apart = np.array([_apart(rows[np.searchsorted(items, some)], own) for some in sets])
         with suppress(ValueError):  # all items that it looks at are alike
             apart /= median_scale(F)
-    return SetFigures(how, chosen, given, free, apart, other)
+    return SetFigures(chosen, given, free, greedy, apart, other)
 
 
 def _apart(rows: FloatArray, own: IntArray) -> float:

@@ -44,7 +44,7 @@ class Schedule:
     """A (steps, k) array of batches with provenance and, if known, inclusion probabilities.
 
     Use it wherever a design is taken: `n`, `k`, `sample`, `stream` and `inclusion` are a design's.
-    See also `presample` and `Schedule.load`, which make it, and `check_schedule`.
+    See also `presample` and `Schedule.load`, which make it.
 
     batches: (steps, k) int64, read-only; mapped from the disk if it lies there.
     seed:    the int for which design.sample(steps, seed) gives these batches.
