@@ -373,30 +373,32 @@ def test_items_have_many_names(rng):
         dmsgd.select(pandas.DataFrame(X, index=[7] * 12), 3, given=[7])
 
 
-def test_weights_of_cover_have_the_index_of_its_rows(rng):
+def test_weights_of_cover_are_matched_by_index(rng):
     pandas = pytest.importorskip("pandas")
     X, rows = rng.normal(size=(40, 3)), rng.normal(size=(30, 3))
     weights = pandas.Series(rng.random(30) ** 4, index=[f"r{i}" for i in range(30)])
     expected = dmsgd.select(X, 5, cover=(rows, weights.to_numpy())).tolist()
-    frame = pandas.DataFrame(rows, index=weights.index)
-    for there in (frame, rows):
-        assert dmsgd.select(X, 5, cover=(there, weights)).tolist() == expected
-    for other in (weights.rename(lambda label: label + "x"), weights[::-1]):
-        with pytest.raises(ValueError, match="in cover and"):
-            dmsgd.select(X, 5, cover=(frame, other))
+    frame, shuffled = pandas.DataFrame(rows, index=weights.index), weights.sample(frac=1.0)
+    assert dmsgd.select(X, 5, cover=(frame, shuffled)).tolist() == expected
+    with pytest.raises(ValueError, match="in cover and"):
+        dmsgd.select(X, 5, cover=(frame, weights.rename(lambda label: label + "x")))
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, cover=(rows, weights.reset_index(drop=True).sample(frac=1.0)))
 
 
 @pytest.mark.parametrize("name", ["given", "exclude"])
-def test_masks_that_are_series_have_the_index_of_the_frame(rng, name):
+def test_masks_that_are_series_are_matched_by_index(rng, name):
     pandas = pytest.importorskip("pandas")
     X, mask = rng.normal(size=(30, 3)), rng.random(30) < 0.4
     frame = pandas.DataFrame(X, index=[f"r{i}" for i in range(30)])
     series = pandas.Series(mask, index=frame.index)
     expected = dmsgd.select(X, 5, **{name: mask}).tolist()
-    assert dmsgd.select(frame, 5, **{name: series}).tolist() == expected
-    for other in (series.rename(lambda label: label + "x"), series[::-1]):
-        with pytest.raises(ValueError, match="index"):
-            dmsgd.select(frame, 5, **{name: other})
+    shuffled = series.sample(frac=1.0, random_state=0)
+    assert dmsgd.select(frame, 5, **{name: shuffled}).tolist() == expected
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(frame, 5, **{name: series.rename(lambda label: label + "x")})
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, **{name: shuffled.set_axis(np.argsort(shuffled.index))})
 
 
 @pytest.mark.parametrize("budget", [np.nan, np.inf, -1.0, 0.0, "3", True])
@@ -406,16 +408,16 @@ def test_a_budget_is_a_positive_number(rng, budget):
 
 
 @pytest.mark.parametrize("name", ["quality", "groups", "costs"])
-def test_series_have_the_index_of_the_frame(rng, name):
+def test_series_are_matched_by_index(rng, name):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(rng.normal(size=(30, 3)), index=[f"r{i}" for i in range(30)])
     values = pandas.Series(rng.integers(1, 4, size=30), index=frame.index)
     more = {"quality": {"k": 5}, "groups": {"k": 5, "at_most": 2}, "costs": {"budget": 9.0}}[name]
     expected = dmsgd.select(frame.to_numpy(), **{name: values.to_numpy()}, **more)
-    assert dmsgd.select(frame, **{name: values}, **more).tolist() == expected.tolist()
-    for other in (values.rename(lambda label: label + "x"), values[::-1]):
-        with pytest.raises(ValueError, match="index"):
-            dmsgd.select(frame, **{name: other}, **more)
+    shuffled = values.sample(frac=1.0, random_state=0)
+    assert dmsgd.select(frame, **{name: shuffled}, **more).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(frame, **{name: values.rename(lambda label: label + "x")}, **more)
 
 
 def test_places_bound_the_largest_set_that_the_rules_allow(rng):

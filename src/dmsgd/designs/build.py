@@ -54,8 +54,8 @@ def diversify(
                (.csv, .tsv, .parquet, .jsonl), which is then not a feature. The weight w mixes them
                into the features, F = [(1-w)X, wH] for one-hot classes H, or into an RBF kernel S
                as (1-w)² S + w² H Hᵀ. With w = 0 they are ignored, with a warning; with w = 1 the
-               features are ignored. A pandas Series, as labels, quality or target, must have the
-               index of a frame X, in the same order.
+               features are ignored. A pandas Series, as labels, quality or target, is matched with
+               a frame by index.
     quality:   How much each item is worth: n numbers, none below 0. The kernel S becomes
                L_ij = q_i S_ij q_j, so that better items are drawn more often. "length" takes the
                lengths of the rows, which makes the linear kernel that of the paper, L = X Xᵀ.

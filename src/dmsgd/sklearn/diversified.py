@@ -19,7 +19,7 @@ from dmsgd.designs.contract import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
-from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.alignment import by_position
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_count, as_flag, as_positive
 from dmsgd.sgd import train_sklearn
@@ -91,9 +91,9 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Rows are matched by position, as in scikit-learn; y or params that have another index than a
         frame X raise ValueError.
         """
-        labels = aligned(y, X, "y")
+        labels = by_position(y, X, "y")
         for name, value in params.items():
-            aligned(value, X, name)
+            by_position(value, X, name)
         epochs, unbiased = as_positive(self.epochs, "epochs"), as_flag(self.unbiased, "unbiased")
         given = self.get_params(deep=False)
         options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
