@@ -420,6 +420,15 @@ def test_a_cluster_in_this_process_is_known_too() -> None:
 LONG = 60_000
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what sets the seconds in which a scheduler must answer."""
+    for name in ("CHECK_SECONDS", "WORKERLESS_SECONDS"):
+        monkeypatch.setattr(f"dmsgd.features.dask.{name}", 2.0)
+    monkeypatch.setattr("dmsgd.schedules.files.SAVE_SECONDS", -1.0)
+    return lambda seconds: monkeypatch.setattr("dmsgd.features.dask.CONNECT_SECONDS", seconds)
+
+
 def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
     """Do `work` once so many draws are in the file at `path`."""
 
@@ -434,8 +443,7 @@ def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
 
 
 @pytest.mark.long
-def test_whatever_is_lost_the_draws_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.schedules.files.SAVE_SECONDS", -1.0)
+def test_whatever_is_lost_the_draws_stay(tmp_path: Path, impatient: Any) -> None:
     design, path = dmsgd.diversify(features(), 6), tmp_path / "s.npy"
     part = tmp_path / "s.part" / "batches.npy"
     with DaskProcesses(workers=2) as processes, connected(processes.address) as client:
@@ -444,22 +452,34 @@ def test_whatever_is_lost_the_draws_stay(tmp_path: Path, monkeypatch: pytest.Mon
         def draw() -> Any:
             return within(100, lambda: dmsgd.presample(design, LONG, 1, path, client=client))
 
-        def lose() -> None:
-            for _ in range(2):
-                processes.kill_worker()
-            processes.add_worker()  # for which the call waits
-            after(part, part.stat().st_size // 48 + 1000, 6, processes.scheduler.kill)
+        after(part, 1000, 6, lambda: [processes.kill_worker() for _ in range(2)])
+        with pytest.raises(ClusterError, match=f"{processes.address} has had no workers.*s.part"):
+            draw()
+        processes.add_worker()
+        client.wait_for_workers(1, timeout=60)
+        kept = part.stat().st_size
 
-        after(part, 1000, 6, lose)
+        def lose(number: int) -> None:
+            processes.scheduler.send_signal(number)
+            impatient(2.0)  # from now on
+
+        after(part, kept // 48 + 1000, 6, lambda: lose(signal.SIGSTOP))
+        with pytest.raises(ClusterError, match=f"{processes.address} .*no answer in 2 s.*s.part"):
+            draw()
+        assert part.stat().st_size > kept
+        processes.scheduler.send_signal(signal.SIGCONT)
+        impatient(10.0)
+        kept = part.stat().st_size
+        after(part, kept // 48 + 1000, 6, lambda: lose(signal.SIGKILL))
         with pytest.raises(ClusterError, match=f"scheduler at {processes.address} .*lost.*s.part"):
             draw()
-        assert part.stat().st_size > 48 * 1000
+        assert part.stat().st_size > kept
     schedule = dmsgd.presample(design, LONG, 1, path)
     np.testing.assert_array_equal(schedule.batches, design.sample(LONG, seed=1))
 
 
 @pytest.mark.long
-def test_a_scheduler_that_is_lost_during_a_pass_is_named(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_lost_during_a_pass_is_named(tmp_path: Path, impatient: Any) -> None:
     def note(block: np.ndarray) -> np.ndarray:
         if block.size > 1:
             (tmp_path / "begun").touch()
@@ -469,7 +489,12 @@ def test_a_scheduler_that_is_lost_during_a_pass_is_named(tmp_path: Path) -> None
     array = da.from_array(features(), chunks=(20, 10)).map_blocks(note, dtype=float)
     with DaskProcesses(workers=1) as processes, connected(processes.address) as client:
         client.wait_for_workers(1, timeout=60)
-        after(tmp_path / "begun", 0, 0, processes.scheduler.kill)
+
+        def lose() -> None:
+            processes.scheduler.kill()
+            impatient(2.0)
+
+        after(tmp_path / "begun", 0, 0, lose)
 
         def pass_over_all() -> Any:
             with client.as_current():

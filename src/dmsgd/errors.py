@@ -74,7 +74,9 @@ class RankError(InputError):
             **({"kernel": "rbf"} if rbf else {}),
         )
         self.k, self.rank, self.found, self.rbf = k, rank, found, rbf
-        self.args = k, rank, found, rbf  # with which pickle makes it again
+
+    def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str, bool]]:
+        return RankError, (self.k, self.rank, self.found, self.rbf)
 
 
 class TargetError(ValueError):

@@ -1,16 +1,18 @@
 """Features on a Dask cluster, and the connection to it.
 
 Passes run where the blocks are, in tasks dmsgd-gram, dmsgd-norms, dmsgd-answer, ...; without a
-client in this process. Dask would wait for ever for a port that accepts and never answers: here a
-scheduler must answer in time. For workers it waits, as clusters may start them when there is work.
+client in this process. Dask waits for ever for a port that accepts and never answers, for a
+scheduler that hangs, and for workers that never come: here every call has a timeout.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from functools import partial, reduce
 from itertools import count, pairwise
@@ -28,8 +30,14 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
 from dmsgd.inputs.messages import require
 from dmsgd.runtime.threads import in_background, thread_count
 
+#: Before Python 3.11 these are different.
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError, FutureTimeout)
 #: Seconds in which a scheduler must answer.
 CONNECT_SECONDS = 10.0
+#: Seconds between two checks that the scheduler answers, while a result is awaited.
+CHECK_SECONDS = 5.0
+#: Seconds that a cluster may be without any worker.
+WORKERLESS_SECONDS = 60.0
 #: Tasks under way: enough for many workers, and no more results than fit into memory.
 TASKS_AHEAD = 512
 
@@ -108,6 +116,8 @@ def shared_file(reader: Reader) -> DaskBlocks:
 
 def dask_features(value: Any) -> DaskBlocks:
     """Return the features in a Dask array or frame."""
+    if (client := current_client()) is not None:
+        wait_for_worker(client)  # Dask itself would wait for ever
     array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
     check_shape(array.shape, "the Dask array")
     if np.isnan(array.shape).any():
@@ -146,9 +156,11 @@ def results_of(tasks: list[Any]) -> Iterator[Any]:
 
     client = current_client()
     if client is None:
+        chosen = dask.config.get("scheduler", None)  # of a client that is gone, perhaps
+        here = "threads" if chosen in ("distributed", "dask.distributed") else None
         step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
         for first in range(0, len(tasks), step):
-            yield from dask.compute(*tasks[first : first + step], scheduler="threads")
+            yield from dask.compute(*tasks[first : first + step], scheduler=here)
         return
     with warnings.catch_warnings(), cluster_errors(client):
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
@@ -190,28 +202,36 @@ def connected(address: str) -> Iterator[Any]:
         return
     for name in ("distributed", "distributed.client", "distributed.comm.tcp"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-
-    class OwnClient(Client):  # type: ignore[misc]
-        def __del__(self) -> None:
-            """Do nothing: it is closed below, and one that never connected would wait here."""
-
-    def connect() -> Any:
-        # Not Dask's default client before it is connected: a failed one would stay that.
-        return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
-
-    try:
-        client = in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
-    except Exception as error:  # of any protocol that answers there, or none in time
-        raise ClusterError(
-            f"there is no Dask scheduler at {address} ({type(error).__name__}); give the address "
-            f"that `dask scheduler` prints, or use --cluster local"
-        ) from None
+    client = _connect(address)
     try:
         with client.as_current():
             yield client
     finally:
         with suppress(Exception):
             client.close(CONNECT_SECONDS)
+
+
+def _connect(address: str) -> Any:
+    from distributed import Client
+
+    class OwnClient(Client):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Do nothing: `connected` closes it, and one that never connected would wait here."""
+
+    def connect() -> Any:
+        # Not Dask's default client before it is connected: a failed one would stay that.
+        return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
+
+    try:
+        return in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
+    except TIMEOUTS:
+        why = f"no answer in {CONNECT_SECONDS:g} seconds"
+    except Exception as error:  # of any other protocol that answers there
+        why = type(error).__name__
+    raise ClusterError(
+        f"there is no Dask scheduler at {address} ({why}); give the address that `dask scheduler` "
+        f"prints, or use --cluster local"
+    )
 
 
 def check_client(client: Any) -> None:
@@ -256,11 +276,36 @@ def cluster_errors(client: Any) -> Iterator[None]:
 
 
 def wait_for(future: Any, client: Any) -> Any:
-    """Return the result of a future, freed on the cluster; raise ClusterError if that is lost."""
+    """Return the result of a future; raise ClusterError if the cluster is lost meanwhile."""
+    from distributed import TimeoutError as DaskTimeout
+
     with cluster_errors(client):
-        found = future.result()
-        future.release()
-        return found
+        while True:
+            try:
+                found = future.result(timeout=CHECK_SECONDS)
+                future.release()
+                return found
+            except DaskTimeout:
+                if future.status == "error":
+                    raise  # the task's own
+            wait_for_worker(client)
+
+
+def wait_for_worker(client: Any) -> None:
+    """Return once the cluster has a worker; raise if none comes, or the scheduler is lost."""
+    address = _address(client)
+    try:
+        workers = in_background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
+    except TIMEOUTS:
+        raise _lost(address, f"no answer in {CONNECT_SECONDS:g} seconds") from None
+    try:
+        if not workers:
+            client.wait_for_workers(1, timeout=WORKERLESS_SECONDS)
+    except TIMEOUTS:
+        raise ClusterError(
+            f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
+            f"seconds; start some (`dask worker {address}`) and call again"
+        ) from None
 
 
 def map_on_workers(
