@@ -138,7 +138,7 @@ def test_eigenvalues_may_differ_by_any_factor(values):
         total = mpmath.fsum(law.values())
         b = [float(sum(p for Y, p in law.items() if i in Y) / total) for i in range(N)]
     np.testing.assert_allclose(design.given([0, 1]).inclusion(), b, atol=1e-12)
-    assert np.isfinite(design.log_prob(design.sample(20, seed=0))).all()
+    assert np.isfinite(design.log_prob([design.greedy_map()])).all()
     with pytest.raises(ValueError, match="duplicate"):
         design.given([3, 4])
 
@@ -279,6 +279,50 @@ def test_quality_counts_in_the_greedy_set():
     L = q[:, None] * S.block(range(N), range(N)) * q
     pairs = {Y: np.linalg.det(L[np.ix_(Y, Y)]) for Y in combinations(range(N), 2)}
     assert tuple(sorted(design.greedy_map().tolist())) == max(pairs, key=pairs.get)
+
+
+def greedy_by_hand(L):
+    """Items that each multiply det(L_Y) by most, while that is more than 1."""
+    Y, det = [], 1.0
+    while len(Y) < len(L):
+        more = {i: np.linalg.det(L[np.ix_([*Y, i], [*Y, i])]) for i in range(len(L)) if i not in Y}
+        best = max(more, key=more.get)
+        if more[best] <= det * (1 + 1e-9):
+            break
+        Y, det = [*Y, best], more[best]
+    return Y
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 1e12])
+@pytest.mark.parametrize("rank", [3, 6])
+def test_the_greedy_set_of_a_dpp(rank, scale):
+    F = np.sqrt(scale) * RNG.normal(size=(N, rank))
+    design, expected = dmsgd.DPP(dmsgd.kernels.Linear(F)), greedy_by_hand(F @ F.T)[:rank]
+    assert design.greedy_map().tolist() == expected
+    others = [i for i in range(N) if i != 3]
+    left = F @ F.T - np.outer(F @ F[3], F @ F[3]) / (F[3] @ F[3])
+    rest = greedy_by_hand(left[np.ix_(others, others)])[: rank - 1]
+    assert design.given([3]).greedy_map().tolist() == [3, *(others[i] for i in rest)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", MARGINALS)
+def test_the_greedy_set_of_a_marginal_kernel(name, seed):
+    """Eigenvalues of 1 are as large ones of L."""
+    K, V = marginal(MARGINALS[name], seed)
+    p = np.array(MARGINALS[name])
+    odds = np.where(p == 1, 1e10, p / np.where(p == 1, 1.0, 1 - p))
+    expected = greedy_by_hand((V * odds) @ V.T)
+    found = dmsgd.DPP.from_marginal(K).greedy_map()
+    assert found.dtype == np.int64
+    assert found.tolist() == expected[: p.size]
+    assert found.size >= np.count_nonzero(p == 1)
+
+
+def test_greedy_sets_may_be_empty():
+    for design in (dmsgd.DPP(np.eye(N)), dmsgd.DPP(np.eye(N)).given(exclude=range(N))):
+        assert design.greedy_map().tolist() == []
+    assert dmsgd.DPP(1.1 * np.eye(N)).greedy_map().tolist() == list(range(N))
 
 
 def test_a_projection_from_a_basis_needs_no_matrix_over_pairs():

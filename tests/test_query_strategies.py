@@ -49,7 +49,39 @@ def test_activeml_gets_what_select_chooses(activeml, how, count):
     assert np.isnan(utilities[7]).sum() == count + 7
     expected = dmsgd.select(X, 8, quality=worth, given=tuple(range(count)), how=how)
     assert chosen.tolist() == expected.tolist()
-    assert utilities[0, count:] == pytest.approx(worth[count:])
+    if how == "greedy":
+        assert utilities[0, count:] == pytest.approx(worth[count:])
+
+
+def gains(S, worth, covered):
+    """Return each sample's worth times the share of all worth that it would cover."""
+    return worth * (np.maximum(S - covered, 0) @ worth) / worth.sum()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_utilities_in_activeml_are_gains(activeml, metric):
+    Strategy, classifier = activeml
+    y, diversity = labelled(20), 0.4
+    chosen, utilities = Strategy(metric=metric, diversity=diversity).query(
+        X, y, classifier, batch_size=12, return_utilities=True
+    )
+    worth = dmsgd.uncertainty(classifier.fit(X, y).predict_proba(X))
+    worth[:20] = 0
+    options = {"quality": worth, "given": range(20), "metric": metric, "diversity": diversity}
+    found = dmsgd.select(X, 12, details=True, **options)
+    assert chosen.tolist() == found.items.tolist()
+    rows = X / np.linalg.norm(X, axis=1)[:, None] if metric == "cosine" else X
+    S = np.exp(-((rows[:, None] - rows[None]) ** 2).sum(-1) / found.scale)
+    worth = (worth / worth.max()) ** ((1 - diversity) / diversity)
+    covered = S[:20].max(0)
+    for step, item in enumerate(chosen):
+        open_ = np.isfinite(utilities[step])
+        assert np.flatnonzero(~open_).tolist() == sorted([*range(20), *chosen[:step]])
+        expected = gains(S, worth, covered)
+        np.testing.assert_allclose(utilities[step, open_], expected[open_], rtol=1e-3, atol=1e-6)
+        assert utilities[step, item] >= np.nanmax(utilities[step]) * (1 - 1e-5)
+        assert utilities[step, item] == pytest.approx(worth[item] * found.gains[step], rel=1e-3)
+        covered = np.maximum(covered, S[item])
 
 
 def test_activeml_covers_samples_that_are_no_candidates(activeml):

@@ -9,8 +9,10 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.designs.contract import check_range
-from dmsgd.designs.kdpp import MARGIN, as_spectrum
+from dmsgd.designs.contract import check_range, with_hints
+from dmsgd.designs.greedy import TIED
+from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
+from dmsgd.features import as_features
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -24,6 +26,7 @@ from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels.conditioned import (
     conditional,
     marginal_without,
+    spectrum_or_empty,
     without,
 )
 from dmsgd.runtime.memory import reserve
@@ -138,6 +141,7 @@ class DPP:
     def _prepared(self) -> Any:
         return self.spectrum.eigenvectors.sampler_any_size(self._selection)
 
+    @with_hints
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:
@@ -213,6 +217,32 @@ class DPP:
             A = B[:, left.size :].T @ A
         rounded = self.spectrum.rounding.power > 0
         return log_det + (log_det_of_rows(A, rounded, size) if len(A) else 0.0)
+
+    def greedy_map(self) -> IntArray:
+        """Return one likely batch, found greedily: item numbers, best first.
+
+        Each item is the one that makes the batch most likely together with those before it, and of
+        ties (to 1e-9) the first. It ends where no item makes the batch more likely, so it may be
+        empty. O(n r) per item. For batches of one size see `KDPP.greedy_map`.
+
+        >>> DPP([[3.0, 2.9, 0.0], [2.9, 3.0, 0.0], [0.0, 0.0, 4.0]]).greedy_map()
+        array([2, 0])
+        """
+        always, first = self._rest == 0, np.empty(0, dtype=np.int64)
+        odds = self._selection[~always] / self._rest[~always]
+        spectrum = self.spectrum.replaced(values=odds)
+        if always.any():
+            # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
+            V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
+            U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
+            first = largest_determinant(Spectrum(np.ones(U.shape[1]), U, check=False), U.shape[1])
+            if always.all():  # a projection
+                return first
+            W -= U @ np.linalg.solve(U[first], W[first])
+            W[first] = 0.0
+            spectrum = spectrum_or_empty(as_features(W, allow_tiny=True))
+        more = largest_determinant(spectrum, spectrum.rank, first, least=1 + TIED)
+        return np.concatenate([first, more])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_prepared"}

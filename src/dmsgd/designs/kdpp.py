@@ -291,10 +291,13 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def largest_determinant(spectrum: Spectrum, k: int, without: Any = ()) -> IntArray:
+def largest_determinant(
+    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
+) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
     without: items that are not taken.
+    least:   end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -310,9 +313,9 @@ def largest_determinant(spectrum: Spectrum, k: int, without: Any = ()) -> IntArr
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
         left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
-        if left.max() <= 0:
+        if left.max() <= least:
             break
-        enough, directions = PRECISE * left.max(), np.empty((0, here.rank))
+        enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))
         while done < k and left.max() > enough:
             best = int(np.argmax(left >= (1 - TIED) * left.max()))
             row = here.eigenvectors.rows(np.array([best]))[0] * roots
