@@ -2,11 +2,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from dmsgd.spectra.eigenvalues import entropy
 
 import dmsgd
 from dmsgd.designs import suggest_scale
 from dmsgd.diagnostics import class_shares
+from dmsgd.spectra.eigenpairs import entropy
 
 RNG = np.random.default_rng(8)
 

@@ -78,7 +78,6 @@ def test_large_features_in_memory_are_not_copied(settings, cores, monkeypatch):
     monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: cores)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
-    monkeypatch.setattr("dmsgd.features.map_types.NUMBERS", 2**14)
     big, n = np.tile(X, (times, 1)), 90 * times
     if "labels" in settings:
         settings = {**settings, "labels": np.tile(Y, times)}

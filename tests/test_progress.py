@@ -248,7 +248,7 @@ def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     ("work", "told"),
     [
         (lambda X: dmsgd.KDPP(dmsgd.kernels.Linear(X), 4), "the eigendecomposition of 30 rows"),
-        (lambda X: dmsgd.diversify(X, 4, target="uniform"), "a pass over 60 items"),
+        (lambda X: dmsgd.diversify(X, 4, target="uniform"), "prescribed inclusion of 60 items"),
         (lambda X: dmsgd.KDPP(dmsgd.kernels.Linear(sparse.csr_array(X)), 4), "the Gram matrix of "),
         (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
         (lambda X: dmsgd.kernels.Precomputed(X @ X.T), "the check of the matrix"),

@@ -267,13 +267,17 @@ def too_few_rows(path: Path) -> None:
     _rewrite(path, indptr=sparse.load_npz(path).indptr[:-1])
 
 
+def indices_with_fractions(path: Path) -> None:
+    _rewrite(path, indices=sparse.load_npz(path).indices.astype(float))
+
+
 def objects(path: Path) -> None:
     _rewrite(path, data=np.array([None] * sparse.load_npz(path).nnz))
 
 
 DAMAGE = [
     cut_short, flip_a_bit, an_index_out_of_range, a_negative_index, rows_that_go_back,
-    rows_beyond_the_end, too_few_rows, objects,
+    rows_beyond_the_end, too_few_rows, indices_with_fractions, objects,
 ]  # fmt: skip
 
 
@@ -424,6 +428,7 @@ def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
     part, csr = dask.delayed(X), sparse.csr_array((0, 0))
     for given, kind, message in (
         ([part, part], TypeError, "objects that are not numbers"),
+        (da.from_delayed(part, (300, 20), dtype=float), TypeError, r"meta=scipy\.sparse"),
         (da.from_delayed(part, (0, 20), meta=csr), ValueError, "is empty"),
         (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
     ):

@@ -337,12 +337,6 @@ METHODS = {
         for name, make in SOME_KERNELS.items()
     },
     **{
-        f"{name}.spectrum": Call(
-            method(make, "spectrum"), {"tol": kinds.FRACTION}, lambda *given: None
-        )
-        for name, make in SOME_KERNELS.items()
-    },
-    **{
         f"KDPP.given{which}": Call(
             method(make, "given"),
             {"items": kinds.GIVEN_ITEMS, "exclude": OTHERS},
@@ -546,9 +540,6 @@ PRESCRIPTION = {
             "k": Kind({"1": lambda s: 1}, K.bad, K.good),
             "target": kinds.TARGET,
             "tol": Kind({"1e-3": lambda s: 1e-3}, kinds.POSITIVE.bad, kinds.POSITIVE.odd),
-            "start": Kind(
-                {"first": lambda s: s.kernel}, given.KERNEL_BAD, given.KERNEL_ODD
-            ).optional(),
         },
         results.is_kernel,
     ),

@@ -9,14 +9,16 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import products
-from dmsgd.features.contract import Features, RowMap
+from dmsgd.features.contract import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import Progress
 from dmsgd.samplers.factored_rows import ComputedRows, SparseRows
 from dmsgd.spectra.decompose import correct_left_vectors
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.eigenvectors import Projected
+from dmsgd.spectra.rounding import Rounding
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
@@ -92,6 +94,22 @@ class InMemory(Features):
 
     def readable_rows(self, limit: int) -> int:
         return self.n
+
+    def spectrum(
+        self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
+    ) -> Spectrum:
+        X, is_csr = self.matrix, self.sparse_rows and self.matrix.format == "csr"
+        if not is_csr or np.diff(X.indptr).max() > 1:
+            return super().spectrum(tol, overwrite=overwrite, advice=advice)
+        squares = X.multiply(X).sum(axis=0)  # one entry per row, as labels: orthogonal columns
+        check_nonzero(bool(squares.any()))
+        used = np.flatnonzero(squares > 0)
+        what = f"the eigenvectors of {self.n} items in {used.size} strata"
+        reserve(self.n * used.size, what, "Uniform and Stratified draw the same without them")
+        from scipy import sparse
+
+        V = X[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
+        return truncate(squares[used], V.toarray(), "diagonal", Rounding(), tol)
 
     def _stores_vectors(self) -> bool:
         return not self.sparse_rows or self.n * self.d <= STORED

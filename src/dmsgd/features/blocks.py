@@ -222,7 +222,15 @@ def process_block(
     name = f"{name}: the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
-    block = as_matrix(raw, name, allow_tiny=True)
+    if is_sparse(raw) and not sparse_rows:
+        raise TypeError(
+            f"{name} is sparse and the Dask array is not declared so; make it with "
+            f"meta=scipy.sparse.csr_array((0, 0))"
+        )
+    try:
+        block = as_matrix(raw, name, allow_tiny=True)
+    except ValueError as error:
+        raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     if sparse_rows:
         from scipy import sparse
 

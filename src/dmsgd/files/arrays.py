@@ -68,12 +68,19 @@ def sparse_size(file: Path) -> tuple[int, int, int]:
         n, d = (int(size) for size in shape)
         if min(n, d) < 0:
             raise ValueError(f"its shape is {(n, d)}")
-        form = np.lib.format
-        with archive.open("data.npy") as stream:
-            first = form.read_magic(stream) == (1, 0)
-            read = form.read_array_header_1_0 if first else form.read_array_header_2_0
-            dtype = read(stream)[2]
-            return n, d, (sizes["data"] - stream.tell()) // dtype.itemsize
+        if "indices" in sizes and _header(archive, "indices")[0].kind not in "iu":
+            raise ValueError("its indices are no integers")
+        dtype, start = _header(archive, "data")
+        return n, d, (sizes["data"] - start) // dtype.itemsize
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[np.dtype[Any], int]:
+    """Return the type of an array in an archive, and the number of bytes before its entries."""
+    form = np.lib.format
+    with archive.open(f"{name}.npy") as stream:
+        first = form.read_magic(stream) == (1, 0)
+        read = form.read_array_header_1_0 if first else form.read_array_header_2_0
+        return read(stream)[2], stream.tell()
 
 
 def open_zarr(file: Path, name: str | None, defaults: Sequence[str]) -> Any:

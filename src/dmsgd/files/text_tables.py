@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from array import array
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.errors import warn_kernel
+from dmsgd.errors import InputError, warn_kernel
 from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import open_text
 from dmsgd.inputs.arrays import FloatArray, IntArray
@@ -213,23 +214,38 @@ class JsonTable(Table):
                 break
         return kinds
 
-    def numbers(self, drop: Collection[str], named: bool) -> npt.NDArray[np.object_]:
-        """Return the features, (rows, columns): numbers, None, or an array where a list is."""
-        columns, known = list(self.features(drop, named, warn=True)), set(self.names)
+    def numbers(self, drop: Collection[str], named: bool) -> FloatArray:
+        """Return the features side by side, a list as one column per entry; NaN if one is null."""
+        columns, known = self.features(drop, named, warn=True), set(self.names)
         what = f"the features in {self.file}"
         reserve(self.file.stat().st_size // 8, what, "save them as .npy or .parquet")
-        found: list[Any] = []
+        widths: dict[str, int] = {}
+        found, n = array("d"), 0
         for number, each in self.objects():
+            n += 1
+            for name in columns:
+                value: Any = each.get(name)
+                entries = value if isinstance(value, list) else [np.nan if value is None else value]
+                try:
+                    found.extend(entries)
+                except (TypeError, OverflowError):
+                    shown = visible(json.dumps(value), SHOWN)
+                    raise ValueError(
+                        f"{self.file}: {name!r} is {shown} in line {number}; give finite numbers"
+                    ) from None
+                if len(entries) != widths.setdefault(name, len(entries)):
+                    raise InputError(
+                        f"{self.file}: column {name!r} holds lists of different lengths: line "
+                        f"{number} has {len(entries)} numbers, and the first line {widths[name]}",
+                        drop=name,
+                    )
             for name in each.keys() - known:
                 if _kind(each[name]) in (LISTS, NUMBERS):
                     raise ValueError(
                         f"{self.file}: line {number} has a field {name!r} that the first line "
                         f"lacks; write it in every line"
                     )
-            entries = map(each.get, columns)
-            found += [np.array(entry) if isinstance(entry, list) else entry for entry in entries]
-        table = np.fromiter(found, dtype=object, count=len(found))
-        return table.reshape(-1, len(columns))
+        return np.frombuffer(found).reshape(n, -1)
 
     def column(self, name: str | None) -> npt.NDArray[np.object_]:
         """Return the entries as Python objects; None where one is missing."""
