@@ -72,7 +72,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_query_strategies.py tests/test_recipes.py
+	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_recipes.py
 
 # From the installed packages, however long they take: `make test` runs the short ones. torchdata's has
 # none, so tests/test_torch.py does what its test_state_dict.py does, and says where ours differ on purpose.

@@ -35,12 +35,10 @@ PURPOSE = {
     "dask": "features on a cluster",
     "torch": "`dmsgd.torch`",
     "cuda-bindings": "draws on NVIDIA cards",
-    "gensim": "LDA in gensim",
-    "scikit-activeml": "`dmsgd.activeml`",
 }
 
 #: Extras that users install; the others are for work on dmsgd itself.
-EXTRAS = ("sklearn", "parquet", "zarr", "dask", "torch", "cuda", "gensim", "activeml")
+EXTRAS = ("sklearn", "parquet", "zarr", "dask", "torch", "cuda")
 
 #: Licences whose names are too long, or say too little.
 SHORT = {

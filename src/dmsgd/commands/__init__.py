@@ -31,7 +31,7 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 #: Packages whose versions decide what dmsgd computes or can read.
 PACKAGES = (
     "numpy", "scipy", "numba", "llvmlite", "threadpoolctl", "click", "scikit-learn", "pandas",
-    "pyarrow", "zarr", "dask", "torch", "lightning", "transformers", "gensim", "imbalanced-learn",
+    "pyarrow", "zarr", "dask", "torch", "lightning", "transformers", "imbalanced-learn",
 )  # fmt: skip
 
 

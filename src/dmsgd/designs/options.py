@@ -1,4 +1,4 @@
-"""`DesignOptions`: how batches are drawn, as one value for Python, scikit-learn and commands."""
+"""`DesignOptions`: how batches are drawn, as one value for Python and commands."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ EXTRAS = {
     "dask": {"dask": "Dask", "distributed": "distributed"},
     "torch": {"torch": "torch"},
     "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
-    "activeml": {"sklearn": "scikit-learn", "skactiveml": "scikit-activeml"},
 }
 
 
