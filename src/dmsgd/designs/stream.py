@@ -98,12 +98,6 @@ def as_indexable(data: Any, name: str) -> Any:
     return data.tocsr() if hasattr(data, "tocsr") else rows
 
 
-def is_numbered(data: Any) -> bool:
-    """Return whether items of `data` can be read by number, as those of a list can."""
-    mapped = isinstance(data, str | bytes | dict | type)
-    return not mapped and hasattr(data, "__getitem__") and hasattr(data, "__len__")
-
-
 def take(data: Any, batch: IntArray) -> Any:
     """Return the rows of `data` at these positions, in the same kind of container."""
     return data.iloc[batch] if hasattr(data, "iloc") else data[batch]
