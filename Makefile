@@ -147,7 +147,7 @@ browser:
 # Each prints one line of result; the first that fails ends it.
 soak: $(VENV)/.installed-dev
 	$(BIN)/python tests/soak/draws.py
-	$(BIN)/python tests/soak/updates.py
+	$(BIN)/python tests/soak/loaders.py
 	$(BIN)/python tests/soak/schedules.py
 	$(BIN)/python tests/soak/workers.py
 	$(BIN)/python tests/soak/ddp.py

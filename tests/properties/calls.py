@@ -368,11 +368,6 @@ METHODS = {
         {"batches": kinds.BATCHES_OF_ANY_SIZE},
         results.is_log_probability,
     ),
-    "Weighted.with_weights": Call(
-        method(lambda s: dmsgd.Weighted(weights=s.weights, k=s.k), "with_weights"),
-        {"weights": kinds.WEIGHTS},
-        results.is_design,
-    ),
     "SwapChain.diagnose": Call(
         method(SOME_OF["SwapChain"], "diagnose"),
         {

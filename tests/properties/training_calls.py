@@ -161,13 +161,6 @@ ESTIMATOR = Kind(
 SHARD = Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad)
 
 
-def updated(design, weights):
-    """Return a sampler of a design whose weights are changed."""
-    sampler = dmsgd.torch.DiverseSampler(design)
-    sampler.update(weights=weights)
-    return sampler
-
-
 def state_with(**changed):
     """Return the maker of a sampler's state in which these fields are others."""
     return lambda s: {**iter(dmsgd.torch.DiverseSampler(s.design)).state_dict(), **changed}
@@ -355,11 +348,6 @@ TRAINING = {
         plain(dmsgd.torch.WithLossWeights),
         {"dataset": DATASET, "design": kinds.CLOSED},
         lambda data, s, given: results.is_finite(data.loss_weights, s, given),
-    ),
-    "torch.DiverseSampler (weights)": Call(
-        lambda s, weights: updated(dmsgd.Weighted(weights=s.weights, k=s.k), weights),
-        {"weights": kinds.WEIGHTS},
-        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
     ),
     "torch.labels": Call(
         plain(dmsgd.torch.labels),

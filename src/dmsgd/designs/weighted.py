@@ -70,14 +70,6 @@ class Weighted(ClosedForm):
         weighted._given, weighted._matched = digest("like", design.fingerprint()), repr(design)
         return weighted
 
-    def with_weights(self, weights: Any) -> Weighted:
-        """Return this design with other weights: b is in proportion to them, at most 1.
-
-        >>> Weighted(weights=[1, 1, 1, 1], k=2).with_weights([3, 1, 1, 1]).inclusion()
-        array([1.        , 0.33333333, 0.33333333, 0.33333333])
-        """
-        return Weighted(k=self.k, weights=as_numbers(weights, "weights", self.n))
-
     @cached_property
     def _sampler(self) -> Any:
         from dmsgd.compiled.conditional_poisson import conditional_poisson_sampler

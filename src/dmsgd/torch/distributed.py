@@ -1,4 +1,4 @@
-"""Which part of each draw this process takes, what processes must agree on, and Accelerate.
+"""Which part of each draw this process takes, and Accelerate.
 
 The Hugging Face Trainer, TRL and sentence-transformers train through Accelerate, which deals out
 or splits the batches and keeps the epoch itself.
@@ -50,13 +50,16 @@ def part_of_draw(shard: Shard, replica: tuple[int, int] | None) -> tuple[int, in
     """
     if shard is False or (shard == "auto" and replica is None and _accelerate() is not None):
         return 0, 1
-    return replica or ((torch.distributed.get_rank(), _world_size()) if _initialized() else (0, 1))
+    if replica is None and _initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return replica or (0, 1)
 
 
 def process_count() -> int:
     """Return how many processes train together, as far as Accelerate or torch know."""
-    accelerate = _accelerate()
-    return _world_size() if accelerate is None else int(accelerate.PartialState().num_processes)
+    if (accelerate := _accelerate()) is not None:
+        return int(accelerate.PartialState().num_processes)
+    return part_of_draw(True, None)[1]
 
 
 def check_initialized() -> None:
@@ -134,26 +137,6 @@ def check_accelerate(sampler: Any) -> int | None:
     return int(loader.iteration)
 
 
-def broadcast_from_rank_0(value: Any) -> Any:
-    """Return rank 0's value on every rank; all of them must call it."""
-    box = [value]
-    if _world_size() > 1:
-        torch.distributed.broadcast_object_list(box, src=0)
-    return box[0]
-
-
-def check_same_design(fingerprint: str) -> None:
-    """Raise on every rank if they hold different designs; all of them must call it."""
-    found = [fingerprint] * _world_size()
-    if len(found) > 1:
-        torch.distributed.all_gather_object(found, fingerprint)
-    if len(set(found)) > 1:
-        raise ValueError(
-            "the ranks hold different designs; build the design from the same features on every "
-            "rank, or pass update() features: those of rank 0 count"
-        )
-
-
 def _accelerate() -> Any:
     """Return the module accelerate.state if an Accelerator runs here; it is never imported."""
     module = sys.modules.get("accelerate.state")
@@ -162,7 +145,3 @@ def _accelerate() -> Any:
 
 def _initialized() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def _world_size() -> int:
-    return int(torch.distributed.get_world_size()) if _initialized() else 1
