@@ -224,17 +224,6 @@ def test_approximations_take_tensors():
         np.testing.assert_allclose(make(there_too).values, make(kernel).values, rtol=1e-6)
 
 
-def test_products_of_kernels():
-    P, H = RNG.normal(size=(300, 3)), RNG.normal(size=(300, 6))
-    for n in (300, 15):  # fewer products than items, and more
-        both = [dmsgd.kernels.Linear(X[:n]) for X in (P, H)]
-        card = [dmsgd.kernels.Linear(there(X[:n])) for X in (P, H)]
-        known = dmsgd.KDPP(dmsgd.kernels.Product(*both), 9)
-        ours = dmsgd.KDPP(dmsgd.kernels.Product(*card), 9)
-        np.testing.assert_allclose(ours.inclusion(), known.inclusion(), rtol=1e-8)
-        assert (on_host(ours.sample(20, seed=3)) == known.sample(20, seed=3)).mean() > 0.99
-
-
 def test_samplers_and_schedules_accept_it(tmp_path):
     design = dmsgd.diversify(
         there(RNG.normal(size=(100, 12))), k=8, kernel="linear", normalize=False

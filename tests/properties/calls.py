@@ -306,7 +306,6 @@ SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
     "RBF": lambda s: dmsgd.kernels.RBF(s.X),
     "Precomputed": lambda s: dmsgd.kernels.Precomputed(s.X @ s.X.T),
-    "Product": lambda s: dmsgd.kernels.Product(s.kernel, s.kernel),
 }
 
 METHODS = {
@@ -427,9 +426,6 @@ KERNELS = {
             ).without("features")
         },
         results.is_kernel,
-    ),
-    "Product": Call(
-        plain(dmsgd.kernels.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
     ),
 }
 
