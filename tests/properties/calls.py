@@ -372,16 +372,6 @@ METHODS = {
         {"weights": kinds.WEIGHTS},
         results.is_design,
     ),
-    "SwapChain.diagnose": Call(
-        method(SOME_OF["SwapChain"], "diagnose"),
-        {
-            "size": Kind({"4": lambda s: 4}, kinds.COUNT.bad, kinds.COUNT.good),
-            "seed": SEED,
-            "chains": kinds.COUNT,
-            "workers": kinds.WORKERS,
-        },
-        results.is_anything,
-    ),
     "Schedule.sample": Call(
         method(given.DESIGN_ODD["Schedule"], "sample"),
         {
@@ -479,7 +469,6 @@ SPECTRA = {
             "tol": kinds.FRACTION.optional(),
             "seed": SEED,
             "oversampling": kinds.POSITIVE.without("np.float32"),
-            "block": kinds.COUNT,
         },
         results.is_spectrum,
     ),
