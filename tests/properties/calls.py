@@ -117,13 +117,6 @@ FEW_ITEMS = Kind(
     },
 )  # fmt: skip
 
-#: Items that are excluded, of which two may be given.
-OTHERS = Kind(
-    {"none": lambda s: [], "one": lambda s: [s.n - 1], "uint8": lambda s: np.uint8([s.n - 1] * 2)},
-    {**kinds.ITEMS.bad, "all": lambda s: range(s.n)},
-    {"given": lambda s: [0], "many": lambda s: range(2, s.n)},
-)
-
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
 NINE = np.random.default_rng(0).normal(size=(9, 2))
@@ -338,7 +331,7 @@ METHODS = {
     **{
         f"KDPP.given{which}": Call(
             method(make, "given"),
-            {"items": kinds.GIVEN_ITEMS, "exclude": OTHERS},
+            {"items": kinds.GIVEN_ITEMS},
             results.is_design,
         )
         for which, make in {
@@ -349,7 +342,7 @@ METHODS = {
     **{
         f"DPP.given{which}": Call(
             method(make, "given"),
-            {"items": kinds.GIVEN_ITEMS.without("too many"), "exclude": OTHERS.without("all")},
+            {"items": kinds.GIVEN_ITEMS.without("too many")},
             results.is_dpp,
         )
         for which, make in {
