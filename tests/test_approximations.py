@@ -24,7 +24,7 @@ def matrix(spectrum):
 MADE = {
     "pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(kernel, size, seed=seed),
     "plain pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(
-        kernel, size, seed=seed, oversampling=1.0, block=1
+        kernel, size, seed=seed, oversampling=1.0
     ),
     "Nyström": lambda kernel, size, seed=1: nystrom(kernel, size, seed=seed),
     "Nyström, pivots": lambda kernel, size, seed=1: nystrom(kernel, size, "pivots", seed),

@@ -153,13 +153,6 @@ def test_kernels_by_entries():
     assert ours.route == known.route
     few = min(ours.rank, known.rank, 40)
     np.testing.assert_allclose(ours.values[:few], known.values[:few], rtol=1e-6)
-    both = dmsgd.kernels.Product(dmsgd.kernels.Linear(there(X)), kernel)
-    expected = (X @ X.T) * dmsgd.kernels.RBF(X, 0.5).block(np.arange(60), np.arange(60))
-    np.testing.assert_allclose(both.columns(np.arange(60)).numpy(), expected, atol=1e-12)
-    factor = dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(there(X))]).factor()
-    np.testing.assert_allclose(
-        factor.to_memory().matrix @ factor.to_memory().matrix.T, (X @ X.T) ** 2
-    )
 
 
 def test_pivoted_cholesky_is_that_of_memory():

@@ -33,9 +33,9 @@ MODULES = (
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
-    "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
-    "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
-    "diagnostics.Inspection", "kernels.Kernel", "sgd.Step", "torch.Loader",
+    "Precomputed.landmark_features", "RBF.landmark_features", "RankError", "SamplingError",
+    "Schedule", "Selection", "TargetError", "designs.ClosedForm", "diagnostics.Inspection",
+    "kernels.Kernel", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {

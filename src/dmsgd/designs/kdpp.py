@@ -10,13 +10,13 @@ import numpy as np
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.greedy import TIED
 from dmsgd.designs.options import DesignOptions
-from dmsgd.errors import RankError, SamplingError
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
+from dmsgd.errors import SamplingError
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import exact
-from dmsgd.kernels.conditioned import conditional, without
+from dmsgd.kernels.conditioned import conditional
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.runtime.progress import Progress, announce
@@ -125,31 +125,19 @@ class KDPP(ClosedForm):
         log_e = log_polynomial(self.spectrum.values, self.k)
         return np.asarray(self.spectrum.log_det(batches) - log_e)
 
-    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
-        """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
+    def given(self, items: Any) -> Conditioned:
+        """Return this k-DPP given that `items` are in every batch.
 
         P(Y | items) ∝ det(L_Y): k counts the given items, and the others repel them and each other.
-        O(n r²), or O(r³) for features in blocks, which are read again if items are excluded.
-        The result has `given`, too, for more items. Raises ValueError if no batch contains all of
-        `items`, and `RankError` if fewer than k independent items are left.
+        O(n r²), or O(r³) for features in blocks. The result has `given`, too, for more items.
+        Raises ValueError if no batch contains all of `items`. Without some of the items:
+        `KDPP(kernel.subset(others), k)`, whose item numbers are positions in `others`.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
         >>> KDPP(L, k=2).given([0]).inclusion().round(3)
         array([1.   , 0.087, 0.913])
-        >>> KDPP(L, k=1).given(exclude=[2]).inclusion()
-        array([0.5, 0.5, 0. ])
         """
-        given = as_given(items, self.n, self.k)
-        barred = as_excluded(exclude, self.n, given)
-        if not barred.size:
-            return Conditioned(self, given)
-        left = without(self.spectrum, barred)
-        if not left.rank:
-            raise ValueError("all items that can be drawn are excluded; exclude fewer")
-        if left.rank < self.k:
-            found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
-            raise RankError(self.k, left.rank, found, rbf=False)
-        return Conditioned(KDPP(left, self.k, self.sampler), given)
+        return Conditioned(self, as_given(items, self.n, self.k))
 
     def greedy_map(self) -> IntArray:
         """Return one batch with a large det(L_Y), found greedily: k item numbers, best first.
@@ -213,10 +201,9 @@ class Conditioned(ClosedForm):
     def chunk(self) -> int:
         return self._rest.chunk if self._rest else 1
 
-    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
-        """Return this k-DPP given more items that are in every batch, or in none."""
-        more = np.union1d(self.given_items, as_given(items, self.n))
-        return self._whole.given(more, exclude=exclude)
+    def given(self, items: Any) -> Conditioned:
+        """Return this k-DPP given more items that are in every batch."""
+        return self._whole.given(np.union1d(self.given_items, as_given(items, self.n)))
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         rest: IntArray = np.empty((size, 0), dtype=np.int64)

@@ -182,10 +182,6 @@ class Features(ABC):
         """Return the first of `column_masses` without a pass, if blocks' Grams are kept."""
         return None
 
-    def products(self, other: Features) -> Features:
-        """Return the features f_i ⊗ g_i, g_i being the rows of `other`: all products of two."""
-        return self.to_memory().products(other)
-
     def transposed(self) -> Any:
         """Return Fᵀ."""
         return self.to_memory().transposed()

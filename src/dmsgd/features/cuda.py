@@ -96,13 +96,6 @@ class Cuda(Features):
         parts = (map.part(start, start + len(part))(part) for start, part in self.slices())
         return Cuda(self._join(parts), lambda: digest(self.fingerprint(), map.fingerprint()))
 
-    def products(self, other: Features) -> Features:
-        if not isinstance(other, Cuda):
-            return super().products(other)
-        one, two = self.tensor.to(torch.float64), other.tensor.to(torch.float64)
-        made = (one[:, :, None] * two[:, None, :]).reshape(self.n, self.d * other.d)
-        return Cuda(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))
-
     def plan_spectrum(self, advice: str) -> None:
         size = 3 * self.n**2 if self.d >= self.n else self.n * self.d + 4 * self.d**2
         reserve_on(self.tensor.device, size, f"the eigenvectors of {self.n:,} items")

@@ -316,14 +316,6 @@ def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
     return items
 
 
-def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
-    """Return the items of `value`, sorted; none of them is given."""
-    items = np.unique(as_items(value, n, "exclude", 1))
-    if (both := np.intersect1d(items, given)).size:
-        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
-    return items
-
-
 def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
     """Return item numbers i and j, broadcast against each other."""
     i, j = as_items(i, n, "i"), as_items(j, n, "j")

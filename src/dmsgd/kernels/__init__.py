@@ -1,6 +1,6 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.combined import Product, with_quality
+from dmsgd.kernels.combined import with_quality
 from dmsgd.kernels.contract import Kernel, exact
 from dmsgd.kernels.feature_kernels import RBF, Linear
 from dmsgd.kernels.landmarks import coreset, nystrom
@@ -12,7 +12,6 @@ __all__ = [
     "Kernel",
     "Linear",
     "Precomputed",
-    "Product",
     "coreset",
     "exact",
     "nystrom",

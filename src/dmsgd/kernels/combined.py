@@ -1,4 +1,4 @@
-"""Kernels made of others: with a quality (Kulesza and Taskar 2012), with classes, and products."""
+"""Kernels made of another: with a quality (Kulesza and Taskar 2012), and with classes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from dmsgd.inputs.arrays import (
     as_items,
     as_quality,
     check_nonzero,
-    check_vanishing,
-    on_host,
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels.contract import Kernel, as_kernel, as_subset
@@ -117,57 +115,3 @@ class Mixed(Kernel):
 
     def __repr__(self) -> str:
         return f"{self.similarity!r} and classes, w={self.w:g}"
-
-
-@final
-class Product(Kernel):
-    """The kernel L_ij = A_ij B_ij: two items are similar if A and B both make them similar.
-
-    Product(Linear(P), Linear(H)) is the linear kernel of the products p_i ⊗ h_i. With P = p - y,
-    the residuals of a classifier, and H the inputs of its last layer, these are the gradients of
-    that layer's weights: batches are then diverse in how items would change the model. The products
-    are formed only if there are fewer of them than items. Raises ValueError if A and B are of
-    different sizes. See also `gradient_variance`.
-
-    >>> from dmsgd.kernels import Linear
-    >>> Product(Linear([[1.0], [2.0]]), Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
-    array([ 2., 36.])
-    """
-
-    def __init__(self, A: Kernel, B: Kernel) -> None:
-        self.parts = as_kernel(A, "Product"), as_kernel(B, "Product")
-        if A.n != B.n:
-            raise ValueError(f"A and B must be over the same items, got {A.n} and {B.n}")
-        self.n = A.n
-        one, two = A.diag(), B.diag()
-        check_nonzero(bool((one.astype(bool) & two.astype(bool)).any()))
-        with np.errstate(over="ignore"):
-            trace = float(one @ two)
-        check_vanishing(trace, "the product of A and B")
-        if not np.isfinite(trace):
-            raise ValueError("the product of A and B has values that overflow; rescale one of them")
-
-    def diag(self) -> FloatArray:
-        return self.parts[0].diag() * self.parts[1].diag()
-
-    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        return self.parts[0].block(I, J) * self.parts[1].block(I, J)
-
-    def columns(self, J: Any) -> Any:
-        one, two = (part.columns(J) for part in self.parts)
-        return one * two if type(one) is type(two) else on_host(one) * on_host(two)
-
-    def factor(self) -> Features | None:
-        one, two = (part.factor() for part in self.parts)
-        if one is None or two is None or one.d * two.d >= self.n:
-            return None
-        return one.products(two)
-
-    def subset(self, items: Any) -> Product:
-        return Product(*(part.subset(items) for part in self.parts))
-
-    def fingerprint(self) -> str:
-        return digest("Product", *(part.fingerprint() for part in self.parts))
-
-    def __repr__(self) -> str:
-        return f"Product({self.parts[0]!r}, {self.parts[1]!r})"
