@@ -12,7 +12,15 @@ import pytest
 from dmsgd.inputs.messages import EXTRAS, require
 
 #: All that an environment without extras does not have.
-ABSENT = sorted({*(m for modules in EXTRAS.values() for m in modules), "gensim", "pandas"})
+ABSENT = sorted(
+    {
+        *(m for modules in EXTRAS.values() for m in modules),
+        "dask",
+        "distributed",
+        "gensim",
+        "pandas",
+    }
+)
 
 BLOCKED = f"""
 import json, sys
@@ -74,7 +82,6 @@ print(json.dumps({
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
     **{name: told(lambda: importlib.import_module(name)) for name in (
         "dmsgd.torch", "dmsgd.sklearn", "dmsgd.activeml")},
-    "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
     "demo": command("demo"),
 }))
 """
@@ -92,7 +99,6 @@ EXPECTED = {
         ("dmsgd.torch", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
         ("dmsgd.activeml", "dmsgd.activeml", "scikit-learn and scikit-activeml", "activeml"),
-        ("cluster", "error: a cluster", "Dask and distributed", "dask"),
         ("demo", "error: the demo", "scikit-learn", "sklearn"),
     )
 }
