@@ -22,12 +22,10 @@ from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
-from dmsgd.kernels import Kernel
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
-from dmsgd.schedules.files import HEADER, ScheduleFiles, sha256
-from dmsgd.schedules.record import Record, read_record, short
+from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
@@ -144,18 +142,6 @@ class Schedule:
                 f"dmsgd.diagnostics.estimate_inclusion, or draw from KDPP(kernel, k)"
             )
         return self._inclusion.copy()
-
-    def verify(self, source: Design | Kernel) -> None:
-        """Raise ValueError unless the batches were drawn for this very design or kernel."""
-        if not isinstance(source, Design | Kernel):
-            raise TypeError(f"verify takes a Design or a Kernel, got {type(source).__name__}")
-        mine = self.record.fingerprint if isinstance(source, Design) else self.record.data
-        theirs = source.fingerprint()
-        if mine != theirs:
-            raise ValueError(
-                f"the schedule was drawn for other data: {self.record.design} with fingerprint "
-                f"{short(mine)}, not {source!r} with fingerprint {short(theirs)}"
-            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
@@ -278,8 +264,6 @@ def _on_disk(
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
     """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
-    if not files.exist():
-        return None
     try:
         schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
