@@ -114,7 +114,12 @@ def open_features(
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))
     elif suffix == ".npy":
-        found = _open_npy(file)
+        found = load_npy(file)
+        if found.ndim == 2 and found.size and found.flags.c_contiguous:
+            found = NpyReader(found)
+        else:
+            advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
+            reserve(found.size, f"all of {file}", advice)
     elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
         found = load_npz(file, name, FEATURE_NAMES)
     else:
@@ -122,16 +127,6 @@ def open_features(
     if isinstance(found, Reader):
         return _read_or_block(found, str(path), allow_tiny)
     return InMemory(as_matrix(found, str(path), allow_tiny=allow_tiny))
-
-
-def _open_npy(file: Path) -> Any:
-    """Return the reader of a matrix in C order, and any other array itself."""
-    array = load_npy(file)
-    if array.ndim == 2 and array.size and array.flags.c_contiguous:
-        return NpyReader(array)
-    advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
-    reserve(array.size, f"all of {file}", advice)
-    return np.load(file, allow_pickle=False)
 
 
 def _read_or_block(reader: Reader, name: str, allow_tiny: bool) -> Features:

@@ -61,10 +61,9 @@ class DaskReader(Reader):
 
     def read(self, start: int, stop: int) -> Any:
         """Return these rows, which lie in one part, delayed."""
-        number = int(np.searchsorted(self.edges, start, side="right")) - 1
-        first, end = self.edges[number : number + 2].tolist()
-        part = self.parts[number]
-        return part if (first, end) == (start, stop) else part[start - first : stop - first]
+        ((number, rows),) = self.parts_of(start, stop)
+        whole = rows.stop - rows.start == self.edges[number + 1] - self.edges[number]
+        return self.parts[number] if whole else self.parts[number][rows]
 
 
 @final
@@ -74,8 +73,13 @@ class DaskBlocks(Blocks):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         return results_of(self._delayed(piece, tasks, name))
 
-    def _is_elsewhere(self) -> bool:
-        return current_client() is not None
+    def map_in_turn(
+        self, work: Callable[..., Any], name: str, arguments: Sequence[Any], workers: int
+    ) -> Iterator[Any]:
+        """On a cluster its workers do it, each in one thread."""
+        if current_client() is None:
+            return super().map_in_turn(work, name, arguments, workers)
+        return self.map_blocks(work, name, [(*given, 1) for given in arguments])
 
     def _delayed(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> list[Any]:
         """Return each task that is not None, delayed; `piece` is sent once."""
