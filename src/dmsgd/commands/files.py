@@ -63,11 +63,11 @@ class DataFiles:
         """The columns of the features; none if they are no table."""
         return [] if self.table is None else self.table.names
 
-    def load(self, on_cluster: bool = False) -> tuple[Any, dict[str, Any]]:
+    def load(self) -> tuple[Any, dict[str, Any]]:
         """Return X, and what is known about its items, by the name in `KNOWN`."""
         drop, named = self.dropped, self.columns is not None
         paths = {option: self._find(option) for option in KNOWN if option in self.beside}
-        X = convert.open_features(self.features, drop, named=named, on_cluster=on_cluster)
+        X = convert.open_features(self.features, drop, named=named)
         return X, {KNOWN[name]: _read(name, paths[name], X.shape[0]) for name in paths}
 
     def feature_names(self) -> list[str]:

@@ -56,15 +56,9 @@ class InMemory(Features):
     def similarities(self, points: Matrix, scale: float) -> FloatArray:
         return np.asarray(products.similarity(self.matrix, points, scale))
 
-    def gram(self, weights: FloatArray | None = None) -> FloatArray:
-        if weights is None:
-            total = products.gram(self.matrix)
-            check_nonzero(bool(total.any()))
-            return total
-        total, root, start = np.zeros((self.d, self.d)), np.sqrt(weights), 0
-        for block in self.blocks():
-            total += products.gram(products.scale_rows(block, root[start : start + block.shape[0]]))
-            start += block.shape[0]
+    def gram(self) -> FloatArray:
+        total = products.gram(self.matrix)
+        check_nonzero(bool(total.any()))
         return total
 
     def mapped(self, map: RowMap) -> InMemory:

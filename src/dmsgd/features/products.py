@@ -130,13 +130,6 @@ def row_norms2(X: Matrix) -> Any:
     return np.einsum("ij,ij->i", X, X) if isinstance(X, np.ndarray) else (X * X).sum(1)
 
 
-def projected_norms2(X: Matrix, B: Any) -> Any:
-    """Return |x_i B|² for each row, shape (n,)."""
-    if is_sparse(X):
-        return column_masses(X, B, np.ones(B.shape[1]))[1]
-    return row_norms2(X @ B)
-
-
 def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the sums of (X B)² down the columns, and along the rows with weights."""
     if not is_sparse(X):
