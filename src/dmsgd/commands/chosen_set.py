@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
-from dmsgd.commands.options import options_named
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.recipe import dominating_column, prepared
@@ -63,9 +62,8 @@ def choose(
         check_output(page, (".html", ".htm"), inputs, force)
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
-    with options_named():
-        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
-        thread_count(asked["workers"])
+    Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+    thread_count(asked["workers"])
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
@@ -88,7 +86,7 @@ def choose(
         other = "the columns"
     if metric == "euclidean" and F.d > 1:
         _warn_of_column(F, files.feature_names())
-    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+    with progress_bar("the set (the first run of all compiles the sampler)"):
         found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         F = F.mapped(Normalize()) if metric == "cosine" else F
         if not isinstance(found, Selection):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
@@ -13,19 +11,10 @@ from typing import Any
 
 import click
 
-from dmsgd.errors import HasFixes, as_options
+from dmsgd.errors import as_options
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-#: Arguments of `dmsgd.select` in its messages, alone or as in how='cover'; not between quotes, not
-#: in code, and not in "costs 5" and "k-DPP".
-NAMES = (
-    r"at_most|at_least|budget|costs(?! -?\d)|cover|duplicates|groups|k(?!-)|quality|until|workers"
-    r"|(?:how|metric|diversity)(?==)"
-)
-ARGUMENT = re.compile(
-    rf"'[^']*'|dmsgd\.\S+\([^)]*\)|\b(?P<name>{NAMES})\b(?:=(?P<value>'[^']*'|[\w.+-]*\w))?"
-)
 #: The end of the help of commands that read features.
 FEATURES = (
     "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
@@ -156,30 +145,3 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         command(files, own.pop("k"), options, **own)
 
     return DESIGN(called)
-
-
-@contextmanager
-def options_named() -> Iterator[None]:
-    """Write options for the arguments of `dmsgd.select` that the message of an error names."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if isinstance(error, HasFixes):
-            error.problem = in_options(error.problem)
-        else:
-            error.args = (in_options(str(error)),)
-        raise
-
-
-def in_options(message: str) -> str:
-    """Return a message with options for arguments; text between quotes stays as it is.
-
-    >>> in_options("at_least asks for 9 items of 'k', but k=5; budget needs how='cover'")
-    "--at-least asks for 9 items of 'k', but -k 5; --budget needs --how cover"
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
-        return as_options({name: value.strip("'") if value else True}) if name else found[0]
-
-    return ARGUMENT.sub(option, message)
