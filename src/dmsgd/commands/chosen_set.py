@@ -67,8 +67,7 @@ def choose(
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
-    say = echo_error if output is None else echo
-    began = time.perf_counter()
+    say, began = echo_error if output is None else echo, time.perf_counter()
     X, about = files.load()
     n, pictures = X.shape[0], load_images(images)
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
@@ -97,19 +96,21 @@ def choose(
     way = WAYS.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(len(found), 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if how == 'greedy' else 'coverage':8}  {'; '.join(figures.sentences())}")
-    facts = {"chosen": way, **facts_of(about, found, free, asked)}
-    for name in ("quality", "groups", "spent"):
-        if name in facts:
-            say(f"{name:8}  {facts[name]}")
+    facts = facts_of(about, found, free, asked)
+    for name, text in facts.items():
+        say(f"{name:8}  {text}")
     suffix = ".csv" if output is None else output.suffix.lower()
     columns = columns_of(files, found, how != "greedy", about, n, suffix)
     html = b""
     if page is not None:
+        rows = " of rows of length 1" * (metric == "cosine")
+        measure = f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"
+        facts = {"chosen": way, "similarity": measure, **facts}
         if maps.changed():
             facts["features"] = as_options(maps.changed())
-        name = (output or page).name
         with progress_bar("the page"):
-            html = selection_page(F, figures, about, facts, name, pictures).encode()
+            title = (output or page).name
+            html = selection_page(F, figures, about, facts, title, pictures).encode()
     table = io.BytesIO()
     write_rows(table, suffix, columns)
     for path, content in ((output, table.getvalue()), (page, html)):
@@ -122,7 +123,6 @@ def choose(
         say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
     if "label" in about and output is not None:
         cells = {
-            "items": lambda items, drawn: f"{items:,}",
             "chosen": lambda items, drawn: f"{drawn:,}",
             "at random": lambda items, drawn: f"{len(found) * items / free.size:,.1f}",
         }
@@ -147,18 +147,15 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
     ids:     of all items, each once; their numbers if they have no others.
     columns: names of the column of a file that holds ids.
     """
-    places: dict[str, int] = {}
-    if texts:
-        places = {cell(each): item for item, each in enumerate(ids)}  # as in an earlier output
-        places |= {str(each): item for item, each in enumerate(ids)}
+    kinds = (cell, str) if texts else ()  # `cell`: as in an earlier output
+    places = {kind(each): item for kind in kinds for item, each in enumerate(ids)}
     found: set[int] = set()
     for text in texts:
-        if FILE.search(text) and text not in places:
+        listed = [text] if text in places else text.split(",")
+        if text not in places and FILE.search(text):
             held = column_names(text)
             path = next((f"{text}:{name}" for name in columns if name in held), text)
             listed = [str(each) for each in read_entries(path).tolist()]
-        else:
-            listed = [text] if text in places else text.split(",")
         listed = [each if each in places else each.strip() for each in listed]
         if unknown := [each for each in listed if each not in places]:
             what = counted(len(unknown), "number" if "item" in columns else "id")
@@ -191,8 +188,7 @@ def facts_of(
     about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
-    rows = " of rows of length 1" * (asked["metric"] == "cosine")
-    facts = {"similarity": f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"}
+    facts = {}
     if "quality" in about and len(found):
         ours, random = (number(about["quality"][each].mean(), 3) for each in (found.items, free))
         facts["quality"] = f"{ours} on average, {random} at random"
@@ -217,10 +213,9 @@ def columns_of(
     if suffix in NUMBERS_ALONE:
         return columns
     if gains:
-        numbers = {"gain": found.gains, "covered": found.coverage[1:]}
-        for name, column in (numbers | {"stands_for": found.stands_for}).items():
-            digits = [float(f"{each:.6g}") for each in column.tolist()]
-            columns.append((name, np.array(digits, dtype=np.float64)))
+        numbers = found.gains, found.coverage[1:], found.stands_for
+        for name, column in zip(("gain", "covered", "stands_for"), numbers, strict=True):
+            columns.append((name, np.array([float(f"{each:.6g}") for each in column.tolist()])))
     of_files = {KNOWN[name] for name, path in files.beside.items() if path not in files.names}
     columns += [(name, column[found.items]) for name, column in about.items() if name in of_files]
     if files.table is None:

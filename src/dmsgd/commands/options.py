@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from dmsgd.errors import as_options
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 #: The end of the help of commands that read features.
@@ -131,17 +129,15 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         from dmsgd.designs.options import DesignOptions
         from dmsgd.files.tables import column_names
 
-        asked = {each.name for each in fields(DesignOptions)}
+        asked = {each.name for each in fields(DesignOptions)} & given.keys()
         if given.get("quality") != "length" or "length" in column_names(given["features"]):
-            asked.remove("quality")  # it is a column or a file
-        beside = {name: each for name, each in given.items() if name not in asked}
-        files = DataFiles.named(beside)
-        options = DesignOptions(**{name: given[name] for name in asked & given.keys()})
+            asked.discard("quality")  # it is a column or a file
+        options = DesignOptions(**{name: given.pop(name) for name in asked})
+        files = DataFiles.named(given)
         if "labels" not in files.beside and options.uses_labels:
-            of_labels = {"w", "batches"} & set(options.changed())
-            needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
+            needed = f"-w {options.w:g}" if options.w else f"--batches {options.batches}"
             raise ValueError(f"{needed} needs labels; give them with --labels")
-        own = {name: each for name, each in beside.items() if name not in (*FILES, *KNOWN)}
+        own = {name: each for name, each in given.items() if name not in (*FILES, *KNOWN)}
         command(files, own.pop("k"), options, **own)
 
     return DESIGN(called)

@@ -44,7 +44,7 @@ def echo_classes(y: Any, drawn: IntArray, cells: Mapping[str, Callable[[int, int
     """Print a row for each class of the labels y.
 
     drawn: item numbers, in an array of any shape.
-    cells: text of (items of the class, how many of them are drawn), by heading.
+    cells: more of (items of the class, how many of them are drawn), by heading.
     """
     import numpy as np
 
@@ -54,11 +54,11 @@ def echo_classes(y: Any, drawn: IntArray, cells: Mapping[str, Callable[[int, int
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
-    rows = [
-        [visible(names[c], NAME), *(text(int(items[c]), int(counts[c])) for text in cells.values())]
-        for c in commonest_and_rarest(items, CLASSES_SHOWN)
-    ]
-    echo_table([["class", *cells], *rows])
+    rows = [["class", "items", *cells]]
+    for c in commonest_and_rarest(items, CLASSES_SHOWN):
+        more = (text(items[c], counts[c]) for text in cells.values())
+        rows.append([visible(names[c], NAME), f"{items[c]:,}", *more])
+    echo_table(rows)
 
 
 @contextmanager
