@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar, final
 
 from dmsgd.inputs.messages import format_bytes
@@ -16,9 +17,6 @@ from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import in_background
 
 Result = TypeVar("Result")
-
-#: Is called with how much is done.
-Tell = Callable[[int], None]
 
 log = logging.getLogger("dmsgd")
 
@@ -116,27 +114,27 @@ def format_seconds(seconds: float) -> str:
 
 
 @contextmanager
-def progress_bar(what: str, total: int = 0, shown: bool | None = None) -> Iterator[Tell]:
+def progress_bar(
+    what: str, total: int = 0, shown: bool | None = None
+) -> Iterator[Callable[[int], None]]:
     """Show a line on stderr while the block runs; call what is yielded with how much is done.
 
     total: what is done in the end; without it the line names the work alone.
     shown: by default on a terminal only. The cursor waits at the start of the line, so that log
            lines about long work replace it.
     """
-    began = time.monotonic()
-
-    def show(line: str) -> None:
-        print(f"{line:{LINE}}", end="\r", file=sys.stderr, flush=True)
-
-    def tell(done: int) -> None:
-        left = format_seconds((time.monotonic() - began) * (total / done - 1))
-        show(f"{what} [{'#' * (20 * done // total):20}] {done:,}/{total:,}, {left} left")
-
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done: None
         return
+    began, show = time.monotonic(), partial(print, end="\r", file=sys.stderr, flush=True)
+
+    def tell(done: int) -> None:
+        left = format_seconds((time.monotonic() - began) * (total / done - 1))
+        line = f"{what} [{'#' * (20 * done // total):20}] {done:,}/{total:,}, {left} left"
+        show(line.ljust(LINE))
+
     show(f"{what} ...")
     try:
         yield tell
     finally:
-        show("")
+        show(" " * LINE)
