@@ -1,4 +1,4 @@
-# make demo             set up .venv, then show a diverse batch, what to label, a page (half a minute)
+# make demo             set up .venv, then show what to label, and a page (half a minute)
 # make test             set up .venv, then run the tests (about four minutes on two cores)
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)

@@ -28,7 +28,6 @@ PURPOSE = {
     "scikit-learn": "k-means, `dmsgd.sklearn`",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
     "click": "the command line",
-    "rich": "tables and progress on the terminal",
     "jinja2": "the pages of `dmsgd inspect` and `dmsgd select`",
     "pyarrow": "Parquet files",
     "zarr": "Zarr arrays",
@@ -65,8 +64,8 @@ versions are tested: [compatibility](promises.md#compatibility). The development
 `constraints.txt`.
 
 `pip install .` brings what batches and the command line need. The command line is no extra:
-`dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are
-16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
+`dmsgd inspect` is what a new user types first, and click and jinja2 with all they bring are
+2 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
 an extra, as is everything for a framework or a kind of file. A part that needs an extra says so
 before it begins, with the command that installs it (`inputs/messages.py`). `dmsgd[all]`
 is all of them.

@@ -566,7 +566,7 @@ def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
     (folder / "dmsgd-demo" / "digits.html").write_text("precious")
     work = sys.modules["dmsgd.commands.demo"]
-    monkeypatch.setattr(work, "batches_table", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr(work, "compare_labelled", lambda *_: pytest.fail("work was done"))
     fails("demo", "digits.html exists; use --force to replace it, or --out")
     assert (folder / "dmsgd-demo" / "digits.html").read_text() == "precious"
 

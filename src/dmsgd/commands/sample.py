@@ -118,7 +118,6 @@ def sample(
         if not options.uses_labels:
             echo("labels    did not count; -w 0.7 would mix them in")
         cells = {
-            "items": lambda items, drawn: f"{items:,}",
             "share of items": lambda items, drawn: f"{items / len(y):.2%}",
             "share of draws": lambda items, drawn: f"{drawn / (steps * k):.2%}",
         }
@@ -139,10 +138,10 @@ def _is_finished(
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules
     found = stored.finished() if stored.exist() and not force else None
-    if found and (found.steps, found.k, found.seed) == (steps, k, seed):
-        return True
-    stored.check_disk(steps, k, n=0)
-    return False
+    if not found or (found.steps, found.k, found.seed) != (steps, k, seed):
+        stored.check_disk(steps, k, n=0)
+        return False
+    return True
 
 
 def _set_up(X: Any, k: int, y: Any, options: DesignOptions, quality: Any) -> Design:
