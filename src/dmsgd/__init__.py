@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd import (  # noqa: I001 - not a statement for each name
         designs as designs, diagnostics as diagnostics, errors as errors, features as features,
-        kernels as kernels, lda as lda, polynomials as polynomials, sgd as sgd, sklearn as sklearn,
-        spectra as spectra, targets as targets, torch as torch,
+        kernels as kernels, lda as lda, sgd as sgd, sklearn as sklearn, spectra as spectra,
+        targets as targets, torch as torch,
     )  # fmt: skip
     from dmsgd.designs.build import diversify as diversify
     from dmsgd.designs.contract import Design as Design, unbiased_weights as unbiased_weights
@@ -59,7 +59,7 @@ _HOMES = {
 
 #: Public modules, loaded when first named; some of them load a framework.
 _MODULES = (
-    "designs", "diagnostics", "errors", "features", "kernels", "lda", "polynomials", "sgd",
+    "designs", "diagnostics", "errors", "features", "kernels", "lda", "sgd",
     "sklearn", "spectra", "targets", "torch",
 )  # fmt: skip
 

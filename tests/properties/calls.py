@@ -426,14 +426,6 @@ FEATURES = {
 SHARE = Kind({"0": lambda s: 0, "0.5": lambda s: 0.5}, {**kinds.FRACTION.bad, "1": lambda s: 1})
 
 SPECTRA = {
-    "log_elementary_symmetric": Call(
-        plain(dmsgd.polynomials.log_elementary_symmetric),
-        {
-            "values": kinds.WEIGHTS.without("too short", "too long", "all zero"),
-            "k": Kind(kinds.COUNT_OR_ZERO.good, kinds.COUNT_OR_ZERO.bad),
-        },
-        lambda logs, s, given: results.is_log_polynomials(logs, int(given["k"])),
-    ),
     "exact": Call(
         plain(dmsgd.kernels.exact),
         {"kernel": kinds.KERNEL, "tol": kinds.FRACTION},
@@ -631,7 +623,7 @@ DIAGNOSTICS = {
 
 #: Where names that are not those of dmsgd itself are public.
 MODULES = (
-    "designs", "kernels", "spectra", "polynomials", "features", "targets", "diagnostics",
+    "designs", "kernels", "spectra", "features", "targets", "diagnostics",
 )  # fmt: skip
 HOMES = {name: module for module in MODULES for name in getattr(dmsgd, module).__all__}
 

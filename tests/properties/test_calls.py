@@ -27,8 +27,8 @@ SIZES = st.builds(
 
 #: Modules that users type.
 MODULES = (
-    "designs", "kernels", "polynomials", "spectra", "features", "targets", "sgd", "lda", "sklearn",
-    "diagnostics", "torch",
+    "designs", "kernels", "spectra", "features", "targets", "sgd", "lda", "sklearn", "diagnostics",
+    "torch",
 )  # fmt: skip
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {
