@@ -53,12 +53,12 @@ def choose(
     k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
     lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
-    if output is not None:
-        check_output(output, OUTPUTS, inputs, force)
-        if output.suffix.lower() == ".parquet":
-            require("parquet", f"{output}: writing Parquet")
-    if page is not None:
-        check_output(page, (".html", ".htm"), inputs, force)
+    suffix = ".csv" if output is None else output.suffix.lower()
+    for path, suffixes in ((output, OUTPUTS), (page, (".html", ".htm"))):
+        if path is not None:
+            check_output(path, suffixes, inputs, force)
+    if suffix == ".parquet":
+        require("parquet", f"{output}: writing Parquet")
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
     Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
@@ -79,7 +79,7 @@ def choose(
     asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
     if cover is not None:
         asked["cover"] = prepared(maps, files.load_like(cover, X.shape[1]), X)
-    F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
+    F, other = prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
     if metric == "euclidean" and F.d > 1:
@@ -99,9 +99,9 @@ def choose(
     facts = facts_of(about, found, free, asked)
     for name, text in facts.items():
         say(f"{name:8}  {text}")
-    suffix = ".csv" if output is None else output.suffix.lower()
-    columns = columns_of(files, found, how != "greedy", about, n, suffix)
-    html = b""
+    table = io.BytesIO()
+    write_rows(table, suffix, columns_of(files, found, how != "greedy", about, n, suffix))
+    written = {} if output is None else {output: table.getvalue()}
     if page is not None:
         rows = " of rows of length 1" * (metric == "cosine")
         measure = f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"
@@ -109,18 +109,15 @@ def choose(
         if maps.changed():
             facts["features"] = as_options(maps.changed())
         with progress_bar("the page"):
-            title = (output or page).name
-            html = selection_page(F, figures, about, facts, title, pictures).encode()
-    table = io.BytesIO()
-    write_rows(table, suffix, columns)
-    for path, content in ((output, table.getvalue()), (page, html)):
-        if path is not None:
-            with atomic_write(path, force) as file:
-                file.write(content)
+            html = selection_page(F, figures, about, facts, (output or page).name, pictures)
+        written[page] = html.encode()
+    for path, content in written.items():
+        with atomic_write(path, force) as file:
+            file.write(content)
     for line in table.getvalue().decode().splitlines() if output is None else ():
         echo(line)
-    if output or page:
-        say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
+    if written:
+        say(f"written   {' and '.join(map(str, written))}")
     if "label" in about and output is not None:
         cells = {
             "chosen": lambda items, drawn: f"{drawn:,}",
@@ -157,16 +154,15 @@ def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] |
     """Return what --at-most or --at-least says: one number for all groups, or some by name."""
     found: dict[str, int] = {}
     for text in texts:
-        name, _, digits = text.rpartition("=")
+        (name, _, digits), problem = text.rpartition("="), ""
         if not re.fullmatch("[0-9]{1,18}", digits.strip(), re.ASCII):
+            problem = f"{visible(text, SHOWN)} is no number of items"
+        elif name in found or "" in found or (found and not name):
+            problem = f"is given twice for {visible(name or 'a group', NAME)}"
+        if problem:
             raise ValueError(
-                f"{option} {visible(text, SHOWN)} is no number of items; give one for all groups, "
-                f"such as {option} 50, or one for a group, such as {option} web=50"
-            )
-        if name in found or "" in found or (found and not name):
-            raise ValueError(
-                f"{option} is given twice for {visible(name or 'a group', NAME)}; give one number "
-                f"for all groups, or one for each of some"
+                f"{option} {problem}; give one number for all groups, such as {option} 50, or one "
+                f"for each of some, such as {option} web=50"
             )
         found[name] = int(digits)
     return found.get("", found or None)

@@ -126,12 +126,10 @@ def progress_bar(
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done: None
         return
-    began, show = time.monotonic(), partial(print, end="\r", file=sys.stderr, flush=True)
+    show = partial(print, end="\r", file=sys.stderr, flush=True)
 
     def tell(done: int) -> None:
-        left = format_seconds((time.monotonic() - began) * (total / done - 1))
-        line = f"{what} [{'#' * (20 * done // total):20}] {done:,}/{total:,}, {left} left"
-        show(line.ljust(LINE))
+        show(f"{what} [{'#' * (20 * done // total):20}] {done:,}/{total:,}".ljust(LINE))
 
     show(f"{what} ...")
     try:
