@@ -164,7 +164,6 @@ DESIGN_FUNCTIONS = {
             "X": X,
             "above": POSITIVE_SHARE,
             "metric": kinds.named("cosine", "euclidean"),
-            "minutes": kinds.POSITIVE,
         },
         is_duplicates,
     ),
