@@ -18,7 +18,7 @@ from kinds import Kind
 
 import dmsgd
 from dmsgd import diagnostics
-from dmsgd.selection.items import as_named_items
+from dmsgd.inputs.alignment import as_named_items
 
 
 @dataclass(frozen=True)

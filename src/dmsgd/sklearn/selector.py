@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.alignment import aligned, as_named_items
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
-from dmsgd.selection.items import as_named_items
 from dmsgd.selection.result import Selection
 from dmsgd.selection.rules import Metric
 from dmsgd.selection.select import How, select
