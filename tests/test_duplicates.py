@@ -8,7 +8,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.features import as_features
-from dmsgd.features.median import median_square
+from dmsgd.features.products import median_square
 from dmsgd.inputs.arrays import random_rows
 from dmsgd.selection import duplicates, pairs
 from test_real_data import load

@@ -89,6 +89,7 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         quality[open_] = uncertainty(clf.predict_proba(X[open_]), self.method)
         if not quality[mapping].any():
             quality[open_] = 1.0
+        details: Any = self.how == "cover" and return_utilities
         chosen = select(
             X,
             batch_size,
@@ -98,7 +99,7 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             exclude=exclude,
             how=self.how,
             metric=self.metric,
-            details=self.how == "cover" and return_utilities,
+            details=details,
         )
         if not return_utilities:
             return chosen

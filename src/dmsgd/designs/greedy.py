@@ -16,8 +16,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.median import median_square
-from dmsgd.features.products import row_norms2
+from dmsgd.features.products import median_square, row_norms2
 from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import Progress, plan_work

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -58,7 +59,7 @@ def covering_set(
     for per in get_args(Per):
         if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
             break
-        own = rules.copy()
+        own = deepcopy(rules)
         items = cover(pool, worth, demand, known, own, per, similarity)
         near = pool.nearest(np.append(known, items))
         tried.append((float(demand @ np.exp(near / -pool.square)), items, own))

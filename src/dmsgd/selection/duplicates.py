@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, row_lengths
-from dmsgd.features.median import median_square
+from dmsgd.features.products import median_square
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, evenly_spaced
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.messages import counted

@@ -199,15 +199,9 @@ class Rules:
         apart: float = -1.0,
     ) -> None:
         self.open, self.k, self.costs, self.budget = open_.copy(), k, costs, budget
-        self.quotas = quotas.copy() if quotas is not None else None
-        self.until, self.apart = until, apart
+        self.quotas, self.until, self.apart = quotas, until, apart
         self.spent, self.count = 0.0, 0
         self._close()
-
-    def copy(self) -> Rules:
-        """Return the same rules for another choice, of which nothing is taken yet."""
-        limits = self.budget, self.quotas, self.until, self.apart
-        return Rules(self.open, self.k, self.costs, *limits)
 
     def of(self, items: IntArray, margin: float = 0.0) -> Rules:
         """Return what the rules still allow of these items alone; -1 is one that is not open.
@@ -288,10 +282,6 @@ class Quotas:
 
     def __init__(self, codes: IntArray, most: IntArray, least: IntArray) -> None:
         self.codes, self.most, self.least = codes, most, least
-
-    def copy(self) -> Quotas:
-        """Return quotas that another choice may use up."""
-        return Quotas(self.codes, self.most.copy(), self.least.copy())
 
     def of(self, items: IntArray, open_: BoolArray) -> Quotas:
         """Return the quotas of these items alone, of which some are open."""

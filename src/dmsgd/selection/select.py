@@ -38,14 +38,6 @@ def select(
     until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
     workers: int = ...,
 ) -> Selection: ...
-@overload
-def select(
-    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
-    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
-    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
-    until: float | None = ..., duplicates: float | None = ..., details: bool,
-    workers: int = ...,
-) -> Any: ...
 # fmt: on
 def select(
     X: Any,

@@ -72,6 +72,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         """Choose rows of X by `dmsgd.select`, which has the same arguments; y is ignored."""
         rows = check_array(X, accept_sparse="csr")
         n, self.n_features_in_ = rows.shape
+        details: Any = self.how in ("cover", "medoids")
         found = select(
             rows,
             self._places(n),
@@ -89,7 +90,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             budget=self.budget,
             until=self.until,
             duplicates=self.duplicates,
-            details=self.how in ("cover", "medoids"),
+            details=details,
         )
         for name in ("gains", "coverage", "stands_for"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
