@@ -102,7 +102,8 @@ def near_duplicates(X: Any, above: float = 0.995, *, metric: Metric = "cosine") 
     as_choice(metric, "metric", get_args(Metric))
     above = as_positive(as_fraction(above, "above"), "above")
     F = as_features(X, allow_tiny=metric == "cosine")
-    found = duplicates_among(F, above, metric, _most_items(F))
+    most = MOST if F.sparse_rows else min(MOST, F.readable_rows(memory_limit() // (16 * F.d)))
+    found = duplicates_among(F, above, metric, most)
     if found.searched < F.n:
         warn_kernel(
             f"{found.searched:,} of {F.n:,} items, evenly spaced, were searched for "
@@ -150,13 +151,6 @@ def _farthest(similarity: Callable[[Any], Any], above: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if similarity(middle) >= above else (low, middle)
     return low
-
-
-def _most_items(F: Features) -> int:
-    """Return how many rows can be searched at once."""
-    if F.sparse_rows:
-        return MOST
-    return min(MOST, F.readable_rows(memory_limit() // (16 * F.d)))
 
 
 def _find(

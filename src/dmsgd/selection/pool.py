@@ -85,9 +85,12 @@ class MemoryPool(Pool):
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale."""
 
-    @abstractmethod
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield items and their squared distances to the chosen candidates, (items, chosen)."""
+        step = max(1, AT_A_TIME // max(1, chosen.size))
+        for first in range(0, self.N, step):
+            items = np.arange(first, min(first + step, self.N))
+            yield slice(first, first + items.size), self.squares(items, chosen)
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
@@ -209,12 +212,6 @@ class MatrixPool(MemoryPool):
 
     def similarity(self, square: float) -> Similarity:
         return self._similarity
-
-    def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        step = max(1, AT_A_TIME // max(1, chosen.size))
-        for first in range(0, self.N, step):
-            items = np.arange(first, min(first + step, self.N))
-            yield slice(first, first + items.size), self.squares(items, chosen)
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
         with np.errstate(divide="ignore"):
