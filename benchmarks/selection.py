@@ -5,9 +5,9 @@
     python benchmarks/selection.py --small  # small calls and first calls, beside MMR in NumPy
     python benchmarks/selection.py --large  # 500 of 50,000 x 384, greedy
 
-Candidates are unit rows in clusters, quality is uniform; "no quality" is the worst case for the
-lazy loop. Plain NumPy is the same greedy set by one column of the kernel per step. pyversity works
-in 32-bit numbers on cosine similarity, so its sets are others.
+Candidates are unit rows in clusters, quality is uniform; "no quality" is the worst case, as no item
+is left alone. Plain NumPy is the same greedy set by one column of the kernel per step. pyversity
+works in 32-bit numbers on cosine similarity, so its sets are others.
 """
 
 from __future__ import annotations
@@ -76,9 +76,6 @@ def small_sets():
     for how in ("cover", "medoids", "greedy"):
         spent = cpu_seconds(lambda how=how: dmsgd.select(X, 10, quality=q, how=how))
         print(f"| {how} | {human(spent)} | {spent / base:.1f} | {human(first_call(how))} |")
-    dmsgd.select(np.tile(X, (6, 1)), 2, how="greedy")  # a larger set loads compiled loops
-    spent = cpu_seconds(lambda: dmsgd.select(X, 10, quality=q, how="greedy"))
-    print(f"| greedy, compiled loops loaded | {human(spent)} | {spent / base:.1f} | |")
 
 
 def first_call(how):
@@ -107,7 +104,6 @@ def others():
 def greedy_sets():
     """Print the times of greedy sets."""
     names = ["dmsgd", "no quality", "plain NumPy", *others()]
-    dmsgd.select(candidates(1000, 8)[0], 2, how="greedy")  # loads compiled loops
     print("| candidates | k |", " | ".join(names), "|\n|---|---|", "---|" * len(names))
     for n, d, k in SIZES:
         X, q = candidates(n, d)
@@ -175,7 +171,6 @@ def labelling():
 def large_sets():
     """Print the times of 500 of 50,000, in seconds of CPU and of the clock."""
     X, q = candidates(50_000, 384, clusters=200)
-    dmsgd.select(X[:1000], 10, quality=q[:1000], how="greedy")  # compiles
     began, clock = time.process_time(), time.perf_counter()
     dmsgd.select(X, 500, quality=q, how="greedy")
     spent, passed = time.process_time() - began, time.perf_counter() - clock

@@ -128,7 +128,7 @@ def test_near_duplicates_are_exact_or_say_what_was_searched(monkeypatch):
     far = inspect(X + 100.0, 8).data  # all rows point the same way
     assert far.duplicates.metric == "euclidean"
     assert set(far.duplicates.pairs.ravel()) == {*range(30), *range(250, 280)}
-    monkeypatch.setattr("dmsgd.selection.duplicates.MOST", 100)
+    monkeypatch.setattr("dmsgd.diagnostics.facts.SEARCHED", 100)
     part = inspect(X, 8)
     assert part.data.duplicates.searched == 100
     assert "only 100 items searched" in str(part)

@@ -11,6 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import dmsgd
 from dmsgd.kernels import RBF, Linear, with_quality
 
+#: Items of a part: small pools are one part, or several.
+PARTS = 4096, 3
+
 
 @pytest.fixture
 def rng():
@@ -73,7 +76,7 @@ def test_a_greedy_set_of_many_items_is_that_of_plain_numpy(rng, monkeypatch, qua
         L = L - np.outer(L[item], L[item]) / L[item, item]
         left = L.diagonal().copy()
         left[order] = 0.0
-    monkeypatch.setattr("dmsgd.designs.greedy.AT_A_TIME", 1e5)  # in several calls
+    monkeypatch.setattr("dmsgd.designs.greedy.PART", 64)  # some of which are left alone
     for rows in (X, sparse.csr_array(X)):
         found = dmsgd.select(rows, 30, quality=q, given=known, how="greedy")
         assert found.tolist() == order[2:]
@@ -105,7 +108,7 @@ def test_greedy_sets_of_one_column_are_those_of_many_digits(rng, quality):
 
 
 @pytest.mark.parametrize("case", range(12))
-def test_small_greedy_sets_are_those_of_compiled_loops(monkeypatch, case):
+def test_greedy_sets_do_not_depend_on_parts_or_form(monkeypatch, case):
     rng = np.random.default_rng(case)
     n, d = int(rng.integers(2, 250)), int(rng.integers(1, 20))
     X = rng.normal(size=(n, d))
@@ -119,33 +122,27 @@ def test_small_greedy_sets_are_those_of_compiled_loops(monkeypatch, case):
     k, found = int(rng.integers(1, min(n - len(given), 60) + 1)), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dmsgd.KernelWarning)  # fewer are distinct
-        for form in ("NumPy", "compiled"):
-            greedy_by(form, monkeypatch)
+        for part in PARTS:
+            monkeypatch.setattr("dmsgd.designs.greedy.PART", part)
             found += [dmsgd.select(rows, k, **options) for rows in (X, sparse.csr_array(X))]
     assert all(np.array_equal(each, found[0]) for each in found)
 
 
-@pytest.mark.parametrize("form", ["NumPy", "compiled"])
-def test_greedy_sets_of_qualities_of_any_size_repeat_no_item(monkeypatch, rng, form):
-    greedy_by(form, monkeypatch)
+@pytest.mark.parametrize("part", PARTS)
+def test_greedy_sets_of_qualities_of_any_size_repeat_no_item(monkeypatch, rng, part):
+    monkeypatch.setattr("dmsgd.designs.greedy.PART", part)
     X, q = rng.normal(size=(5, 4)), np.geomspace(1e-320, 1e300, 5)
     with pytest.warns(dmsgd.KernelWarning, match="chosen by quality alone"):
         found = dmsgd.select(X, 3, quality=q, diversity=0.5, exclude=[0], given=[1], how="greedy")
     assert found.tolist() == [4, 3, 2]
 
 
-def greedy_by(form, monkeypatch):
-    """Make small greedy sets by the loops in NumPy or by compiled ones."""
-    monkeypatch.setattr("dmsgd.features.products.SMALL", 2**16 if form == "NumPy" else 0)
-
-
-def test_greedy_sets_come_in_pieces_smaller_than_a_step(rng, monkeypatch):
+def test_greedy_sets_tell_their_progress_item_by_item(rng, monkeypatch):
     X, q, called = rng.normal(size=(700, 5)), rng.uniform(size=700), []
     expected = dmsgd.select(X, 20, quality=q, how="greedy")
-    monkeypatch.setattr("dmsgd.designs.greedy.AT_A_TIME", 1e3)
     monkeypatch.setattr("dmsgd.designs.greedy.Progress", lambda what: called.append)
     assert np.array_equal(dmsgd.select(X, 20, quality=q, how="greedy"), expected)
-    assert len(called) > 100
+    assert len(called) == 20
     assert 0 < called[0] <= called[-1] == 1
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.alignment import aligned, as_named_items
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
-from dmsgd.selection.items import as_named_items
 from dmsgd.selection.result import Selection
 from dmsgd.selection.rules import Metric
 from dmsgd.selection.select import How, select
@@ -83,6 +82,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             size = 0.5
         if isinstance(size, float | np.floating):
             size = max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
+        details: Any = self.how in ("cover", "medoids")
         found = select(
             rows,
             size if size is None else as_count(size, "n_to_select"),
@@ -92,7 +92,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             groups=aligned(groups, X, "groups"),
             costs=aligned(costs, X, "costs"),
             cover=cover,
-            details=self.how in ("cover", "medoids"),
+            details=details,
             **options,
         )
         for name in ("gains", "coverage", "stands_for"):

@@ -18,7 +18,7 @@ from kinds import Kind
 
 import dmsgd
 from dmsgd import diagnostics
-from dmsgd.selection.items import as_named_items
+from dmsgd.inputs.alignment import as_named_items
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,6 @@ DESIGN_FUNCTIONS = {
             "X": X,
             "above": POSITIVE_SHARE,
             "metric": kinds.named("cosine", "euclidean"),
-            "minutes": kinds.POSITIVE,
         },
         is_duplicates,
     ),

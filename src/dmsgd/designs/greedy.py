@@ -1,63 +1,34 @@
 """Greedy sets of an RBF kernel: each item adds most to the determinant of those before.
 
-For few items nothing is compiled or loaded.
+Each has the largest w_i r_i of those left, w_i being the square of its quality, and r_i what the
+items chosen before it leave of S_ii = 1, by steps of a Cholesky factor C Cᵀ of S (Chen, Zhang, Zhou
+2018). r_i only falls, so a part of the items whose last known w_i r_i are below the best of others
+is left alone (Minoux 1978). When its turn comes, it gets all steps that it has missed.
+
+Where little is left of an item, rounding counts. A bound on its error is kept beside r_i: items
+that differ by less are ties, and an item of which no more is left depends on those chosen.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.median import median_square
-from dmsgd.features.products import is_small, row_norms2
-from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray
+from dmsgd.features.products import median_square, row_norms2
+from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import Progress, plan_work
-from dmsgd.spectra.rounding import EPS
 
-#: Multiplications of compiled code at a time, half a second, so that Ctrl-C works; how many of a
-#: product of matrices take as long as one of them.
-AT_A_TIME, SLOWER = 5e8, 8
+#: Items of a part. Multiplications of matrices in the time of one of a matrix and a vector.
+PART, SLOWER = 2**12, 16
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
 #: An RBF scale suits items of which others leave more than this share.
 DEPENDENT = 1e-4
 #: Relative differences up to this are ties, which go to the first item.
 TIED = 1e-9
-
-
-class Points(NamedTuple):
-    """The rows of which a greedy set is chosen.
-
-    is_dense: whether X are rows, (n, d); otherwise the entries of a CSR array, (1, nnz).
-    starts:   indptr of a CSR array.
-    indices:  those of a CSR array.
-    norms:    (n,) squared lengths of the rows.
-    noise:    the share of these below which a squared distance is rounding.
-    """
-
-    is_dense: bool
-    X: Any
-    starts: IntArray
-    indices: IntArray
-    norms: FloatArray
-    noise: float
-
-
-def points_of(F: Features) -> Points:
-    """Return what `greedy_steps` needs of the features."""
-    X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
-    noise = 8 + F.d**0.5
-    if F.sparse_rows:
-        starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
-        rounding = float(np.finfo(float).eps) * noise
-        return Points(False, X.data[None], starts, indices, row_norms2(X), rounding)
-    kind = np.float32 if F.n * F.d > LARGE else np.float64
-    X = np.subtract(X, X.mean(0), order="C", dtype=kind)  # rounding is smaller
-    norms = row_norms2(X).astype(float)
-    return Points(True, X, none, none, norms, float(np.finfo(kind).eps) * noise)
 
 
 def greedy_set(
@@ -74,102 +45,122 @@ def greedy_set(
     `select`, and is reduced whenever all items that are left depend on those that are chosen:
     rounding hides what these leave of them, or it is no more than `least`.
     """
-    points, square = points_of(F), median_square(F)
-    known = np.empty(0, dtype=np.int64) if known is None else known
-    worth = np.where(q**2 >= TINY, q**2, 0.0)
+    X, square, worth = F.to_memory().matrix, median_square(F), np.where(q**2 >= TINY, q**2, 0.0)
     if free is not None:
         worth[~free] = 0.0
-    order = known
+    numbers = np.argsort(-worth, kind="stable")  # some parts have little worth
+    parts = [X[numbers[first : first + PART]] for first in range(0, F.n, PART)]
+    if not is_sparse(X):
+        kind, mean = np.float32 if F.n * F.d > LARGE else np.float64, X.mean(0)
+        parts = [np.subtract(X, mean, out=X).astype(kind, order="C", copy=False) for X in parts]
+    chosen = np.empty(0, np.int64) if known is None else np.argsort(numbers)[known]
+    worth, count = worth[numbers], chosen.size + k
+    what, stored = f"a greedy set of {counted(k, 'item')} of {F.n:,}", sum(X.size for X in parts)
+    size = count * (F.n // (2 if F.n * count > LARGE else 1) + F.d)
+    plan_work(SLOWER * count * (stored + F.n * count / 2), size, what, "ask for fewer items")
     while True:
-        order, near = _independent(points, F.d, square, worth, known.size + k, order, least)
-        worth[order] = 0.0
-        farthest = float(near[worth > 0].max(initial=0.0))
-        if order.size == known.size + k or farthest == 0:
-            return order[known.size :], float(np.sqrt(square / 2))
+        found = Greedy(parts, square, worth, numbers, count, least, what)
+        chosen = found.choose(chosen)
+        worth[chosen] = 0.0
+        farthest = float(found.near[worth > 0].max(initial=0.0))
+        if chosen.size == count or farthest == 0:
+            return numbers[chosen[count - k :]], float(np.sqrt(square / 2))
         square = min(square / 4, farthest)
 
 
-def _independent(
-    points: Points,
-    d: int,
-    square: float,
-    worth: FloatArray,
-    count: int,
-    before: IntArray,
-    least: float,
-) -> tuple[IntArray, FloatArray]:
-    """Return the items `before` and, to `count`, more that are independent of each other and them.
+class Step(NamedTuple):
+    """A chosen item and twice its row, what was left of it, and the error of that."""
 
-    Also returned is the squared distance of each item to the nearest of these.
+    item: int
+    twice: FloatArray
+    left: float
+    doubt: float
+
+
+@final
+class Greedy:
+    """A greedy set of `count` items at one scale, of rows in parts, in the order of their worth.
+
+    C:     (count, n) rows of the Cholesky factor.
+    left:  (n,) what is left of each item, and `doubt`, the error of that; both 0 if nothing is.
+    most:  (n,) their sum times the worth of the item.
+    near:  (n,) squared distance to the nearest chosen item.
+    steps: one for each chosen item that does not depend on others; each part has `seen` some.
     """
-    if is_small(worth.size, worth.size):
-        return few_independent(points, square, worth, count, before, least)
-    from dmsgd.compiled.greedy import State, greedy_steps
 
-    n, width = worth.size, 0 if points.is_dense else d
-    what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
-    kind = np.float32 if n * count > LARGE else np.float64
-    size = count * (n * np.dtype(kind).itemsize // 8 + width)
-    plan_work(SLOWER * n * float(count) * (d + count / 2), size, what, "ask for fewer items")
-    order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
-    picks, rows = np.empty_like(order), np.zeros((count, width))
-    near = np.full(n, np.inf)
-    state = State(
-        -1 / square, least, float(np.finfo(kind).eps), picks, rows, C=np.empty((n, count), kind),
-        left=np.ones(n), doubt=np.zeros(n), near=near, steps=np.zeros(n, np.int64),
-    )  # fmt: skip
-    choice = points, state, worth, worth.copy(), order, before.size
-    step, done, nothing, progress = 0, 0, False, Progress(what)
-    while step < count and not nothing:
-        step, done, nothing = greedy_steps(*choice, step, done, AT_A_TIME)
-        progress(max(step, 1) / count)
-    return order[:step], near
+    def __init__(
+        self,
+        parts: list[Matrix],
+        square: float,
+        worth: FloatArray,
+        numbers: IntArray,
+        count: int,
+        least: float,
+        what: str,
+    ) -> None:
+        n, self.count, self.numbers, self.worth = worth.size, count, numbers, worth
+        self.parts, self.square, self.least, self.what = parts, square, least, what
+        self.norms = np.concatenate([row_norms2(X) for X in parts]).astype(float)
+        self.noise = float(np.finfo(parts[0].dtype).eps) * (8 + parts[0].shape[1] ** 0.5)
+        self.C = np.empty((count, n), np.float32 if n * count > LARGE else np.float64)
+        self.eps, self.left, self.doubt = float(np.finfo(self.C.dtype).eps), np.ones(n), np.zeros(n)
+        self.most, self.near = worth.copy(), np.full(n, np.inf)
+        self.steps, self.seen = list[Step](), [0] * len(parts)
 
-
-def few_independent(
-    points: Points, square: float, worth: FloatArray, count: int, before: IntArray, least: float
-) -> tuple[IntArray, FloatArray]:
-    """Return what `_independent` does, in NumPy: in each step all items are looked at.
-
-    The formulas are those of `compiled/greedy.py`: C has the rows of a Cholesky factor, `left` is
-    what chosen items leave of each, and `doubt` the error of that.
-    """
-    norms, noise = points.norms, points.noise
-    n, order, C = worth.size, before.tolist(), np.empty((count, worth.size))
-    left, doubt, near, done = np.ones(n), np.zeros(n), np.full(n, np.inf), 0
-    for step in range(count):
-        if step < before.size:
-            item = order[step]
-        else:
-            scores = worth * left
-            if (top := scores.max()) < TINY:
+    def choose(self, before: IntArray) -> IntArray:
+        """Return the items `before` and others that are independent of each other and them."""
+        chosen, tell = list[int](), Progress(self.what)
+        for place in range(self.count):
+            if place < before.size:
+                item = int(before[place])
+                self._catch_up(item // PART)
+            elif (item := self._best()) < 0:
                 break
-            item = int((scores >= np.maximum((1 - TIED) * top - worth * doubt, TINY)).argmax())
-            order.append(item)
-        if (pivot := float(left[item])) > 0 and step < count - 1:
-            sizes = norms + norms[item]
-            squares = sizes - 2 * _products(points, item)
-            squares[squares <= noise * sizes] = 0.0
-            values, root = np.exp(squares / -square), pivot**0.5
-            errors = EPS + noise / square * sizes * values
-            values -= C[:done, item] @ C[:done]
+            chosen.append(item)
+            if (left := float(self.left[item])) > 0:
+                part, row = divmod(item, PART)
+                twice = 2 * as_array(self.parts[part][[row]])[0]
+                self.steps.append(Step(item, twice, left, float(self.doubt[item])))
+            for known in self.left, self.doubt, self.most, self.near:
+                known[item] = 0.0
+            tell((place + 1) / self.count)
+        return np.array(chosen, dtype=np.int64)
+
+    def _best(self) -> int:
+        """Return the first item with the largest w_i r_i, up to ties; -1 if nothing is left."""
+        top, parts = 0.0, range(len(self.parts))
+        for part in parts:
+            most = self.most[part * PART : (part + 1) * PART]
+            if top == 0 or most.max() >= (1 - TIED) * top:
+                top = max(top, self._catch_up(part))
+        if top < TINY:
+            for part in parts:
+                self._catch_up(part)
+            return -1
+        tied = (self.most >= (1 - TIED) * top).nonzero()[0]
+        return int(tied[self.numbers[tied].argmin()])
+
+    def _catch_up(self, part: int) -> float:
+        """Apply the steps that a part has missed; return its largest w_i r_i."""
+        some, first, X = slice(part * PART, (part + 1) * PART), self.seen[part], self.parts[part]
+        C, norms, left, doubt = self.C[:, some], self.norms[some], self.left[some], self.doubt[some]
+        near, worth = self.near[some], self.worth[some]
+        for place, (item, twice, pivot, error) in enumerate(self.steps[first:], first):
+            squares, root = norms + self.norms[item], pivot**0.5
+            rounding = self.noise * squares
+            squares -= X @ twice
+            squares[squares <= rounding] = 0.0
+            values = np.exp(squares / -self.square)
+            rounding *= values / self.square
+            rounding += self.eps
+            values -= self.C[:place, item] @ C[:place]
             values /= root
-            C[done], parts = values, values * values
-            C[done, item], done = root, done + 1
-            left -= parts
-            doubt += 2 / root * np.abs(values) * errors + doubt[item] / pivot * parts
-            left[left <= np.maximum(least, doubt)] = 0.0
+            C[place], squared = values, values * values
+            left -= squared
+            doubt += 2 / root * np.abs(values) * rounding + error / pivot * squared
+            gone = left <= np.maximum(self.least, doubt)
+            left[gone] = doubt[gone] = 0.0
             np.minimum(near, squares, out=near)
-        left[item] = near[item] = 0.0
-    return np.array(order, dtype=np.int64), near
-
-
-def _products(points: Points, item: int) -> FloatArray:
-    """Return X x for the row x of an item, where X is an array or the parts of a CSR array."""
-    X, starts, indices, n = points.X, points.starts, points.indices, points.norms.size
-    if points.is_dense:
-        return np.asarray(X @ X[item])
-    own, x = slice(starts[item], starts[item + 1]), np.zeros(indices.max(initial=0) + 1)
-    x[indices[own]] = X[0, own]
-    rows = np.repeat(np.arange(n), np.diff(starts))
-    return np.bincount(rows, X[0] * x[indices], minlength=n).astype(float)
+        self.seen[part], scores = len(self.steps), worth * left
+        self.most[some] = scores + worth * doubt
+        return float(scores.max())

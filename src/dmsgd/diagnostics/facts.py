@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 from scipy import sparse
 
-from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, as_features
 from dmsgd.features.maps import column_moments, standardize_map
 from dmsgd.features.products import gram, product
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_array, check_nonzero, random_rows
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.selection.duplicates import Metric, NearDuplicates, near_duplicates
+from dmsgd.selection.duplicates import Metric, NearDuplicates, duplicates_among
 from dmsgd.spectra.eigenpairs import entropy
 
 #: Columns are in different units where the largest standard deviation is this many medians.
 UNITS = 10.0
 #: Cosines mean little where the mean row has this share of the mean square, or with few columns.
 SAME_WAY, FEW = 0.9, 8
-#: Near-duplicates are at least this similar; the search ends after this many minutes.
-NEAR, MINUTES = 0.995, 0.5
+#: Near-duplicates are at least this similar. They are searched for among this many items at most,
+#: which takes up to half a minute on two cores.
+NEAR, SEARCHED = 0.995, 200_000
 #: At most this many items are examined, or as many as hold this many numbers.
 ITEMS, NUMBERS = 100_000, 2**24
 #: Limits of a covariance matrix: multiplications, and rows or columns.
@@ -95,9 +94,7 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
     share = centre @ centre / (centre @ centre + spread @ spread)
     cosines = F.d >= FEW and not apart and (has_counts or share < SAME_WAY)
     metric: Metric = "cosine" if cosines else "euclidean"
-    with warnings.catch_warnings():  # `searched` tells the same
-        warnings.simplefilter("ignore", KernelWarning)
-        near = near_duplicates(U, NEAR, metric=metric, minutes=MINUTES)
+    near = duplicates_among(U, NEAR, metric, SEARCHED)
     hashes = np.concatenate([row_hashes(each) for each in F.blocks()])
     variances, measured = _variances(U, rng)
     return DataFacts(

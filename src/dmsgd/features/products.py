@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
 from operator import iadd
 from typing import Any
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_array, is_sparse, on_host
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    Matrix,
+    as_array,
+    is_sparse,
+    on_host,
+    random_rows,
+)
 from dmsgd.inputs.fingerprint import canonical
 from dmsgd.runtime.progress import Progress, run_interruptible
 from dmsgd.runtime.threads import thread_count
@@ -42,6 +50,9 @@ SMALL = 2**16
 SHARED = 2**17
 #: Entries by which the cores' shares are found.
 COUNTED = 2**20
+#: Items between which the median distance is taken; squared distances up to this share of the
+#: largest are rounding.
+SAMPLE, ROUNDING = 40, 1e-12
 
 
 def is_small(n: int, N: int) -> bool:
@@ -208,6 +219,37 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
         part += sizes
         part[part <= noise * sizes] = 0.0  # duplicates stay duplicates
     return D
+
+
+def median_square(F: Any) -> float:
+    """Return the median squared distance of 40 items, the m of `select`; 1 if all are alike.
+
+    F: `Features`.
+    """
+    items, pairs = sampled_pairs(F.n)
+    rows = F.take(items)
+    if is_sparse(rows):
+        found = np.asarray(squared_distances(rows, rows))
+    else:  # the same in half the time: what is rounding is left out below
+        rows = rows - rows.mean(0)
+        found = rows @ rows.T
+        lengths = found.diagonal()
+        found = lengths[:, None] + lengths - 2 * found
+    return median_above_rounding(found.ravel()[pairs]) or 1.0
+
+
+def median_above_rounding(squares: FloatArray) -> float:
+    """Return the median of the squared distances that are not rounding; 0 if there are none."""
+    squares = squares[squares > ROUNDING * squares.max(initial=0.0)]
+    return float(np.median(squares)) if squares.size else 0.0
+
+
+@cache
+def sampled_pairs(n: int) -> tuple[IntArray, IntArray]:
+    """Return SAMPLE of n items, or all, and the places of their pairs in a matrix of all."""
+    items = random_rows(n, SAMPLE, np.random.default_rng(0))
+    one, other = np.triu_indices(items.size, 1)
+    return items, one * items.size + other
 
 
 def similarity(A: Matrix, B: Matrix, scale: float) -> Any:

@@ -1,4 +1,4 @@
-"""Values for the rows of a table, such as labels, matched by index or by position."""
+"""Values for the rows of a table, and items that are named, matched by index or by position."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.errors import InputError
-from dmsgd.inputs.arrays import to_numpy
+from dmsgd.inputs.arrays import IntArray, as_items, to_numpy
+from dmsgd.inputs.messages import counted, few
 
 
 def aligned(values: Any, X: Any, name: str, of: str = "X") -> Any:
@@ -38,6 +39,36 @@ def aligned(values: Any, X: Any, name: str, of: str = "X") -> Any:
             )
         values = values.iloc[order]
     return to_numpy(values, name)
+
+
+def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
+    """Return the item numbers that `value` names, sorted, each once.
+
+    value: None, item numbers, a set of them, or a mask of length n; a Series is `aligned`. If X is
+           a DataFrame whose index is not 0 to n - 1, labels of that index instead of numbers.
+    """
+    if value is None or (isinstance(value, tuple) and not value):
+        return np.empty(0, dtype=np.int64)
+    value = list(value) if isinstance(value, set | frozenset) else value
+    given, index = to_numpy(value, name), _index(X)
+    if given.dtype == bool:
+        if given.shape != (n,):
+            raise InputError(f"{name} is a mask of shape {given.shape} for {counted(n, 'item')}")
+        return np.flatnonzero(aligned(value, X, name))
+    if index is not None and given.size and not np.array_equal(index, np.arange(n)):
+        if not index.is_unique:
+            raise InputError(
+                f"the index of X has repeated labels, so {name} is ambiguous; pass "
+                f"X.reset_index(drop=True), and item numbers"
+            )
+        places = index.get_indexer(given)
+        if unknown := given[places < 0].tolist():
+            raise InputError(
+                f"{name} names {counted(len(unknown), 'label')} that the index of X does not have, "
+                f"such as {few(unknown)}; pass labels of the index, or X.to_numpy() with numbers"
+            )
+        given = places
+    return np.unique(as_items(given, n, name, 1))
 
 
 def _index(value: Any) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import as_frozen_features
 from dmsgd.features.map_types import NystromFeatures
-from dmsgd.features.median import median_above_rounding
-from dmsgd.features.products import similarity, squared_distances
+from dmsgd.features.products import median_above_rounding, similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_positive, seed_key

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -18,10 +19,10 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import LONG, Progress, format_seconds
 from dmsgd.runtime.threads import one_blas_thread
-from dmsgd.selection.coverage import WHOLE, Coverage, SmallCoverage, coverage_of
+from dmsgd.selection.coverage import WHOLE, Coverage, SmallCoverage
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.similarity import Similarity
+from dmsgd.selection.similarity import Kept, Similarity
 
 log = logging.getLogger("dmsgd")
 
@@ -58,7 +59,7 @@ def covering_set(
     for per in get_args(Per):
         if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
             break
-        own = rules.copy()
+        own = deepcopy(rules)
         items = cover(pool, worth, demand, known, own, per, similarity)
         near = pool.nearest(np.append(known, items))
         tried.append((float(demand @ np.exp(near / -pool.square)), items, own))
@@ -100,8 +101,9 @@ def cover(
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
-        with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
-            state = coverage_of((similarity or pool.similarity)(square), own, weights, covered)
+        with nullcontext() if (small := is_small(pool.n, pool.N)) else one_blas_thread:
+            S, now = (similarity or pool.similarity)(square), (own, weights, covered)
+            state = SmallCoverage(S, *now) if small and isinstance(S, Kept) else Coverage(S, *now)
             found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
         if np.isfinite(until) or not (pool.scalable and rules.more()):

@@ -12,7 +12,6 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.products import is_small
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.selection.similarity import Kept, Similarity
 
@@ -180,15 +179,6 @@ class SmallCoverage:
         covered = self._after[item].copy()
         self.amount = float(self.demand @ covered)
         np.maximum(self._after, covered, out=self._after)
-
-
-def coverage_of(
-    similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: FloatArray
-) -> Coverage | SmallCoverage:
-    """Return what is covered at first; the largest worth and demand are 1."""
-    if isinstance(similarity, Kept) and is_small(similarity.n, similarity.N):
-        return SmallCoverage(similarity, worth, demand, covered)
-    return Coverage(similarity, worth, demand, covered)
 
 
 @final

@@ -11,14 +11,13 @@ import numpy as np
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.map_types import Normalize, row_lengths
-from dmsgd.features.median import median_square
+from dmsgd.features.products import median_square
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, evenly_spaced
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_fraction, as_positive
 from dmsgd.runtime.memory import memory_limit
-from dmsgd.runtime.progress import format_seconds
-from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong, first_of_groups
+from dmsgd.selection.pairs import PROJECTED, Rows, Search, first_of_groups
 
 #: Items that are searched at most, however long that may take.
 MOST = 2**24
@@ -47,7 +46,7 @@ class NearDuplicates:
     representative: (n,) the first item of each item's group; itself if it has no near-duplicate.
                     A group is all that chains of near-duplicates connect, so that two of its items
                     may be less similar than `above`.
-    searched:       items that were compared with each other: n, unless that would take too long.
+    searched:       items that were compared with each other: n, unless these are too many at once.
     closest:        the most similar of `pairs`. If there are none, the most similar pair that was
                     seen (another one below `above` may be closer), or None if none was.
     above, metric:  as given.
@@ -77,9 +76,7 @@ class NearDuplicates:
         return text if self.searched == n else f"{text}; {self.searched:,} items were searched"
 
 
-def near_duplicates(
-    X: Any, above: float = 0.995, *, metric: Metric = "cosine", minutes: float = 10.0
-) -> NearDuplicates:
+def near_duplicates(X: Any, above: float = 0.995, *, metric: Metric = "cosine") -> NearDuplicates:
     """Return the pairs of items that are almost the same, and their groups.
 
     X:       (n, d) features in any form that `diversify` takes, dense or sparse.
@@ -87,11 +84,11 @@ def near_duplicates(
     metric:  "cosine": similarity is the cosine of two rows as given. Rows of zeros are
              near-duplicates of each other only. "euclidean": it is exp(-d² / m) as in `select`,
              where d is the distance of two rows and m the median squared distance among 40 items.
-    minutes: how long the search may take. If it is going to take longer, as estimated after some
-             seconds, a part of the items is searched, evenly spaced, with a warning.
 
     The result is exact for all pairs, up to rounding in float64. The time grows with n², but few
-    pairs are compared: 60,000 images take seconds. The memory grows with n. See also `select`.
+    pairs are compared: 60,000 images take seconds. A search of more than a minute is announced;
+    pass a part of the rows if it takes too long. The memory grows with n: of rows that do not fit,
+    a part is searched, evenly spaced, with a warning. See also `select`.
 
     >>> X = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.01, 1.0], [1.0, 1.0]]
     >>> found = near_duplicates(X)
@@ -104,27 +101,23 @@ def near_duplicates(
     """
     as_choice(metric, "metric", get_args(Metric))
     above = as_positive(as_fraction(above, "above"), "above")
-    seconds = 60 * as_positive(minutes, "minutes")
     F = as_features(X, allow_tiny=metric == "cosine")
-    scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
-    limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, _most_items(F)))
-    X = F.to_memory().matrix if items.size == F.n else F.take(items)
-    why, fixes = "more are too many at once", {}
-    try:
-        found = _find(X, scale, limit, seconds)
-    except TooLong as error:
-        why = f"all would take about {format_seconds(error.seconds)}"
-        fixes = {"minutes": 1 + int(error.seconds / 60)}
-        most = int(items.size * np.sqrt(0.8 * seconds / error.seconds))
-        part = evenly_spaced(items.size, max(2, most))
-        items, found = items[part], _find(X[part], scale, limit, np.inf)
-    if items.size < F.n:
+    most = MOST if F.sparse_rows else min(MOST, F.readable_rows(memory_limit() // (16 * F.d)))
+    found = duplicates_among(F, above, metric, most)
+    if found.searched < F.n:
         warn_kernel(
-            f"{items.size:,} of {F.n:,} items, evenly spaced, were searched for near-duplicates: "
-            f"{why}",
-            **fixes,
+            f"{found.searched:,} of {F.n:,} items, evenly spaced, were searched for "
+            f"near-duplicates: more are too many at once"
         )
-    pairs, squares, groups, nearest = found
+    return found
+
+
+def duplicates_among(F: Features, above: float, metric: Metric, most: int) -> NearDuplicates:
+    """Return the near-duplicates among at most so many items, evenly spaced."""
+    scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
+    limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, most))
+    X = F.to_memory().matrix if items.size == F.n else F.take(items)
+    pairs, squares, groups, nearest = _find(X, scale, limit)
     representative, closest = np.arange(F.n), None
     representative[items] = items[groups]
     if nearest is not None:
@@ -160,15 +153,8 @@ def _farthest(similarity: Callable[[Any], Any], above: float) -> float:
     return low
 
 
-def _most_items(F: Features) -> int:
-    """Return how many rows can be searched at once."""
-    if F.sparse_rows:
-        return MOST
-    return min(MOST, F.readable_rows(memory_limit() // (16 * F.d)))
-
-
 def _find(
-    X: Matrix, scale: float | None, limit: float, seconds: float
+    X: Matrix, scale: float | None, limit: float
 ) -> tuple[IntArray, FloatArray, IntArray, tuple[int, int, float] | None]:
     """Return the pairs of rows, times `scale` or of length 1, with |u - v|² <= limit.
 
@@ -186,7 +172,7 @@ def _find(
     pairs, squares = np.column_stack([first[copies], copies]), np.zeros(copies.size)
     if distinct.size > 1:
         search = Search(rows, distinct, limit)
-        search.run(seconds)
+        search.run()
         pairs, closest = np.concatenate([pairs, *search.pairs]), search.closest
         squares = np.concatenate([squares, *search.squares])
     order = np.lexsort(pairs.T[::-1])

@@ -32,23 +32,14 @@ BLOCK, BLOCKS, PRODUCTS = 256, 4096, 2**20
 LISTED = 2**20
 #: Numbers that are compared, and that are projected, at a time.
 ENTRIES, PROJECTED = 2**18, 2**22
-#: The time of a search is estimated after this many seconds, or this share of those it may take.
-TRIAL, SHARE = 15.0, 1 / 20
+#: The time of a search is estimated after this many seconds.
+TRIAL = 15.0
 #: Entries of rows are cut to this size for the bound, so that their squares are no float32 inf.
 FARTHEST = 1e12
 #: Share of the limit that is added for rounding errors of short rows.
 MARGIN = 1e-3
 #: The largest relative rounding error in float32.
 SINGLE = 2.0**-24
-
-
-@final
-class TooLong(Exception):
-    """Raised by a search that is going to take longer than it may."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
 
 
 @final
@@ -157,23 +148,19 @@ class Search:
         self.group: IntArray | None = None  # (n,), once there are LISTED pairs
         self.pairs, self.squares, self._count = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
 
-    def run(self, seconds: float) -> None:
-        """Compare all pairs; raise `TooLong` after a while if that takes longer than `seconds`."""
+    def run(self) -> None:
+        """Compare all pairs."""
         what = f"the search for near-duplicates among {self.items.size:,} items"
         blocks = np.random.default_rng(0).permutation(self.slack.size).tolist()
-        total, done, tried = sum(self.near_blocks(block).size for block in blocks), 0, False
+        total, done, announced = sum(self.near_blocks(block).size for block in blocks), 0, False
         tell = Progress(what)
         for block, others in self._pieces(blocks):
             self._compare(block, others)
             done += others.size
             tell(done / total)
-            passed = time.monotonic() - tell.began
-            if not tried and done < total and passed > min(TRIAL, SHARE * seconds):
-                tried, expected = True, passed * total / done
-                if expected > seconds:
-                    raise TooLong(expected)
-                advice = "with fewer minutes= a part of the items is searched"
-                announce(SPEED * expected, self.A.size + 3 * LISTED, what, advice)
+            if not announced and (passed := time.monotonic() - tell.began) > TRIAL:
+                size, announced = self.A.size + 3 * LISTED, True
+                announce(SPEED * passed * total / done, size, what, "pass fewer items, as X[::4]")
 
     def _pieces(self, blocks: list[int]) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks, each with a few that are to be compared with it."""

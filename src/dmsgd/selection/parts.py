@@ -16,8 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.median import sampled_pairs
-from dmsgd.features.products import stack
+from dmsgd.features.products import sampled_pairs, stack
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.runtime.memory import reserve, total_memory
 from dmsgd.selection.cover import covering_set

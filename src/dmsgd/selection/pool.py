@@ -10,8 +10,7 @@ import numpy as np
 
 from dmsgd.errors import InputError
 from dmsgd.features import Features
-from dmsgd.features.median import median_square
-from dmsgd.features.products import squared_distances
+from dmsgd.features.products import median_square, squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -22,7 +21,7 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.runtime.memory import reserve
-from dmsgd.selection.similarity import KEPT, Graph, Kept, Similarity, of_rows
+from dmsgd.selection.similarity import KEPT, Graph, Kept, Rows, Similarity
 
 #: Distances that are held at a time.
 AT_A_TIME = 2**21
@@ -86,9 +85,12 @@ class MemoryPool(Pool):
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale."""
 
-    @abstractmethod
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield items and their squared distances to the chosen candidates, (items, chosen)."""
+        step = max(1, AT_A_TIME // max(1, chosen.size))
+        for first in range(0, self.N, step):
+            items = np.arange(first, min(first + step, self.N))
+            yield slice(first, first + items.size), self.squares(items, chosen)
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
@@ -141,14 +143,13 @@ class RowPool(MemoryPool):
             from dmsgd.selection.cuda import CudaRows
 
             return CudaRows(X, Y, square)
-        if Y is None:
-            most = max(FEW_KEPT, PART_KEPT * X.size) if self.is_part else KEPT
-            return of_rows(X, None, square, self.workers, most)
-        if is_sparse(X) or is_sparse(Y):
+        if Y is not None and (is_sparse(X) or is_sparse(Y)):
             from scipy import sparse
 
             X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-        return of_rows(X, Y, square, self.workers)
+        rows = Rows(X, Y, square, self.workers)
+        most = max(FEW_KEPT, PART_KEPT * X.size) if self.is_part and self.same else KEPT
+        return rows.kept() if rows.n * rows.N <= min(most, KEPT) else rows
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         return distances_to(self.F.take(chosen), self._rows)
@@ -211,12 +212,6 @@ class MatrixPool(MemoryPool):
 
     def similarity(self, square: float) -> Similarity:
         return self._similarity
-
-    def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        step = max(1, AT_A_TIME // max(1, chosen.size))
-        for first in range(0, self.N, step):
-            items = np.arange(first, min(first + step, self.N))
-            yield slice(first, first + items.size), self.squares(items, chosen)
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
         with np.errstate(divide="ignore"):

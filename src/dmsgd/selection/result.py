@@ -86,7 +86,36 @@ class Selection:
 
     @cached_property
     def _random(self) -> tuple[FloatArray, int]:
-        return _random_sets(self)
+        """What random free items cover beside the known ones, and how many cover as much."""
+        pool, rng, demand = self._pool, np.random.default_rng(0), self._demand
+        drawn = pool.N > MEASURED
+        p, weights = demand / demand.sum(), np.ones(MEASURED) if drawn else demand
+        items = rng.choice(pool.N, MEASURED, p=p) if drawn else np.arange(pool.N)
+        aim, total = float(weights @ self.similarity[items]), float(weights.sum())
+        held, items, free, known = pool.compared(items, self._free, self._known)
+        orders = [rng.permutation(free)[:LONGEST] for _ in range(ORDERS)]
+
+        def similar(candidates: IntArray) -> FloatArray:
+            return np.asarray(np.exp(held.squares(items, candidates) / -pool.square))
+
+        begun = similar(known).max(1, initial=0.0)
+        covered, size, parts = [begun] * ORDERS, 0, []
+        for first in range(0, orders[0].size, AT_ONCE):
+            curves = np.empty((ORDERS, orders[0][first : first + AT_ONCE].size))
+            for which, order in enumerate(orders):
+                S = np.maximum(similar(order[first : first + AT_ONCE]), covered[which][:, None])
+                S = np.maximum.accumulate(S, axis=1)
+                covered[which] = S[:, -1]
+                curves[which] = weights @ S
+            parts.append(curves)
+            mean = curves.mean(axis=0)
+            if not size and mean[-1] >= aim:
+                size = first + 1 + int(np.argmax(mean >= aim))
+            if size and first + AT_ONCE >= self.items.size:
+                break
+        low, high = float(weights @ begun) / total, aim / total
+        factor = float(np.ptp(self.coverage[[0, -1]])) / (high - low) if high > low else 1.0
+        return self.coverage[0] + factor * (np.hstack(parts) / total - low), size
 
     def __repr__(self) -> str:
         what = f"{counted(self.items.size, 'item')} cover{'s' * (self.items.size == 1)}"
@@ -144,36 +173,3 @@ def selection_of(F: Features, items: IntArray, known: IntArray, free: IntArray) 
     """Return what a set of items covers, however it was chosen."""
     pool = RowPool(in_memory(F), known=known)
     return describe(pool, np.ones(F.n), known, items, free, None)
-
-
-def _random_sets(chosen: Selection) -> tuple[FloatArray, int]:
-    """Return what random free items cover beside the known ones, and how many cover as much."""
-    pool, rng, demand = chosen._pool, np.random.default_rng(0), chosen._demand
-    drawn = pool.N > MEASURED
-    items = rng.choice(pool.N, MEASURED, p=demand / demand.sum()) if drawn else np.arange(pool.N)
-    weights = np.ones(items.size) if drawn else demand
-    aim, total = float(weights @ chosen.similarity[items]), float(weights.sum())
-    held, items, free, known = pool.compared(items, chosen._free, chosen._known)
-    orders = [rng.permutation(free)[:LONGEST] for _ in range(ORDERS)]
-
-    def similar(candidates: IntArray) -> FloatArray:
-        return np.asarray(np.exp(held.squares(items, candidates) / -pool.square))
-
-    begun = similar(known).max(1, initial=0.0)
-    covered, size, parts = [begun] * ORDERS, 0, []
-    for first in range(0, orders[0].size, AT_ONCE):
-        curves = np.empty((ORDERS, orders[0][first : first + AT_ONCE].size))
-        for which, order in enumerate(orders):
-            S = np.maximum(similar(order[first : first + AT_ONCE]), covered[which][:, None])
-            S = np.maximum.accumulate(S, axis=1)
-            covered[which] = S[:, -1]
-            curves[which] = weights @ S
-        parts.append(curves)
-        mean = curves.mean(axis=0)
-        if not size and mean[-1] >= aim:
-            size = first + 1 + int(np.argmax(mean >= aim))
-        if size and first + AT_ONCE >= chosen.items.size:
-            break
-    low, high = float(weights @ begun) / total, aim / total
-    factor = float(np.ptp(chosen.coverage[[0, -1]])) / (high - low) if high > low else 1.0
-    return chosen.coverage[0] + factor * (np.hstack(parts) / total - low), size

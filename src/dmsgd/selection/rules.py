@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -199,15 +199,9 @@ class Rules:
         apart: float = -1.0,
     ) -> None:
         self.open, self.k, self.costs, self.budget = open_.copy(), k, costs, budget
-        self.quotas = quotas.copy() if quotas is not None else None
-        self.until, self.apart = until, apart
+        self.quotas, self.until, self.apart = quotas, until, apart
         self.spent, self.count = 0.0, 0
         self._close()
-
-    def copy(self) -> Rules:
-        """Return the same rules for another choice, of which nothing is taken yet."""
-        limits = self.budget, self.quotas, self.until, self.apart
-        return Rules(self.open, self.k, self.costs, *limits)
 
     def of(self, items: IntArray, margin: float = 0.0) -> Rules:
         """Return what the rules still allow of these items alone; -1 is one that is not open.
@@ -268,30 +262,31 @@ class Rules:
             if self.costs is not None:
                 self.spent += float(self.costs[item])
             if self.quotas is not None:
-                self.quotas.take(int(self.quotas.codes[item]))
+                group = self.quotas.codes[item]
+                self.quotas.most[group] -= 1
+                self.quotas.least[group] = max(self.quotas.least[group] - 1, 0)
         self._close()
 
     def _close(self) -> None:
         """Close what no rule allows any more."""
         if self.costs is not None:
             self.open &= self.costs <= self._affordable()
-        if self.quotas is not None:
-            self.open &= self.quotas.allowed(self.k - self.count)[self.quotas.codes]
+        if (quotas := self.quotas) is not None:
+            # Once groups need all places that are left, only these groups get them.
+            needed = quotas.least > 0 if quotas.least.sum() >= self.k - self.count else True
+            self.open &= ((quotas.most > 0) & needed)[quotas.codes]
 
 
 @final
-class Quotas:
-    """At most and at least so many items of each group.
+class Quotas(NamedTuple):
+    """At most and at least so many items of each group, of those that are not taken yet.
 
     codes: (n,) the group of each item; most, least: (groups,).
     """
 
-    def __init__(self, codes: IntArray, most: IntArray, least: IntArray) -> None:
-        self.codes, self.most, self.least = codes, most, least
-
-    def copy(self) -> Quotas:
-        """Return quotas that another choice may use up."""
-        return Quotas(self.codes, self.most.copy(), self.least.copy())
+    codes: IntArray
+    most: IntArray
+    least: IntArray
 
     def of(self, items: IntArray, open_: BoolArray) -> Quotas:
         """Return the quotas of these items alone, of which some are open."""
@@ -299,11 +294,6 @@ class Quotas:
         there = np.bincount(codes[open_], minlength=groups.size)
         least = np.minimum(self.least[groups], there)
         return Quotas(codes, self.most[groups], least)
-
-    def take(self, group: int) -> None:
-        """Count an item of a group."""
-        self.most[group] -= 1
-        self.least[group] = max(self.least[group] - 1, 0)
 
     def reserve(self, costs: FloatArray, open_: BoolArray) -> tuple[float, FloatArray]:
         """Return what the cheapest open items cost that groups must have, and the dearest of each.
@@ -318,11 +308,3 @@ class Quotas:
         dearest = np.zeros(self.least.size)
         np.maximum.at(dearest, groups[cheapest], costs[items[cheapest]])
         return float(costs[items[cheapest]].sum()), dearest
-
-    def allowed(self, places: int) -> BoolArray:
-        """Return which groups may get the next of so many places.
-
-        Once all of them are needed, that is groups that have fewer than they must have.
-        """
-        needed = self.least > 0 if self.least.sum() >= places else True
-        return np.asarray((self.most > 0) & needed)

@@ -8,13 +8,12 @@ import numpy as np
 
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
-from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.alignment import aligned, as_named_items
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
-from dmsgd.selection.items import as_named_items
 from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
 from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Metric, Rules, Wishes
@@ -39,14 +38,6 @@ def select(
     until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
     workers: int = ...,
 ) -> Selection: ...
-@overload
-def select(
-    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
-    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
-    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
-    until: float | None = ..., duplicates: float | None = ..., details: bool,
-    workers: int = ...,
-) -> Any: ...
 # fmt: on
 def select(
     X: Any,

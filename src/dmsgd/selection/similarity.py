@@ -282,9 +282,3 @@ class Graph(Similarity):
         found = np.zeros(self.N, dtype=np.float32)
         found[row.indices] = row.data
         return found
-
-
-def of_rows(X: Any, Y: Any, square: float, workers: int, most: int = KEPT) -> Similarity:
-    """Return the similarities of rows X to rows Y, or to each other; kept up to `most`."""
-    rows = Rows(X, Y, square, workers)
-    return rows.kept() if rows.n * rows.N <= min(most, KEPT) else rows
