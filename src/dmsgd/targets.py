@@ -77,7 +77,9 @@ def prescribe(kernel: Kernel | Spectrum, k: int, target: Any, tol: float = 1e-6)
     origin = digest("prescribe", kernel.fingerprint(), k, identity, tol.hex())
     with one_work():
         F = _unit_rows(kernel)
-        return Linear.computed(_scaled(F, _solve(F, k, b, tol)), origin)
+        found = Linear(_scaled(F, _solve(F, k, b, tol)))
+    found.origin = origin
+    return found
 
 
 def as_target(value: Any, n: int, k: int) -> FloatArray:

@@ -39,7 +39,7 @@ NOT_CALLED = {
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
-    "computed", "facts", "fitted", "from_recipe", "inclusion_error", "lines", "log_det", "message",
+    "facts", "from_recipe", "inclusion_error", "lines", "log_det", "message",
     "replaced", "second_moment", "stream", "warn_rounding",
 }  # fmt: skip
 

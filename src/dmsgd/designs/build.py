@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from dmsgd.designs.contract import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
-from dmsgd.designs.recipe import Recipe
+from dmsgd.designs.recipe import kdpp_of
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.weighted import Weighted
 from dmsgd.errors import warn_kernel
@@ -120,7 +120,7 @@ def diversify(
     if labels is not None and not options.uses_labels:
         warn_kernel("labels are given, but w=0 ignores them", w=0.7)
         labels = None
-    return Recipe(options, labels, target, quality).build(F, k)
+    return kdpp_of(options, F, k, labels, quality, target)
 
 
 def make_design(
@@ -151,4 +151,4 @@ def make_kdpp(
     worth = options.quality if quality is None else aligned(quality, X, "quality")
     F = as_features(X, takes_labels=True)
     labels = as_labels(labels, F.n) if options.w > 0 and labels is not None else None
-    return Recipe(options, labels, options.target, worth).build(F, k)
+    return kdpp_of(options, F, k, labels, worth, options.target)

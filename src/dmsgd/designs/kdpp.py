@@ -59,10 +59,9 @@ class KDPP(ClosedForm):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
-    #: The `Recipe` of `diversify`, and its options with the kernel that was chosen; None if made
-    #: by hand.
-    recipe: Any = None
+    #: The options of `diversify`, with the kernel that was chosen, and what its `repr` adds.
     options: DesignOptions | None = None
+    made: str = ""
 
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
         self.spectrum = as_spectrum(L)
@@ -175,13 +174,7 @@ class KDPP(ClosedForm):
         return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
 
     def __repr__(self) -> str:
-        target, shown = self.recipe.target if self.recipe else None, ""
-        if target is not None:
-            given = repr(target) if isinstance(target, str) else f"{self.n:,} given numbers"
-            shown = f", target={given}"
-        elif self.recipe and self.spectrum.trace_error:
-            shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
-        return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
+        return f"KDPP(k={self.k}, {self.spectrum!r}{self.made}, sampler={name_of(self.sampler)})"
 
 
 @final

@@ -1,10 +1,11 @@
-"""`Recipe`: how `diversify` makes a k-DPP from features, to be asked again for other features."""
+"""How `diversify` makes a k-DPP from features."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -51,124 +52,116 @@ EXACT_POSSIBLE = 20_000
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
 
+#: Makes the kernel of a design from one of its features.
+Finished = Callable[[Kernel], Kernel]
 
-@final
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """The arguments of `diversify` besides the features and k.
 
-    options: the kernel may be "auto", which `build` decides.
-    labels:  (n,) classes, or None if they are not used.
-    target, quality: a name, (n,) numbers, or None.
+def kdpp_of(
+    options: DesignOptions, F: Features, k: int, labels: Any, quality: Any, target: Any
+) -> KDPP:
+    """Return the k-DPP of these features; a kernel or a scale that is not given is chosen.
+
+    labels: (n,) classes, or None if they are not used.
+    quality, target: a name, (n,) numbers, or None.
     """
+    w, diversity, name = options.w, options.diversity, ""
+    if w > 0 and labels is None:
+        raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
+    if quality is None and diversity != DesignOptions.diversity:
+        raise ValueError(f"diversity={diversity:g} is for quality, which is not given")
+    if quality is not None and target is not None:
+        raise ValueError("a target fixes how often items are drawn; leave quality out")
+    k = as_batch_size(k, F.n)
+    if w == 1 and k > (classes := np.unique(labels).size):
+        found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
+        raise RankError(k, classes, found, rbf=False)
+    if isinstance(quality, str):  # the lengths of the rows
+        lengths = replace(options, normalize=False, quality=None)
+        quality = np.sqrt(prepared(lengths, F).row_norms2())
+        name = f"length {diversity.hex()}"
+    q = None if quality is None else as_quality(quality, F.n, diversity)
 
-    options: DesignOptions
-    labels: Any = None
-    target: Any = None
-    quality: Any = None
-
-    def __post_init__(self) -> None:
-        w, diversity = self.options.w, self.options.diversity
-        if w > 0 and self.labels is None:
-            raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
-        if self.quality is None and diversity != DesignOptions.diversity:
-            raise ValueError(f"diversity={diversity:g} is for quality, which is not given")
-        if self.quality is not None and self.target is not None:
-            raise ValueError("a target fixes how often items are drawn; leave quality out")
-
-    def build(self, F: Features, k: int) -> KDPP:
-        """Return the k-DPP of these features; a kernel or a scale that is not given is chosen."""
-        k, w = as_batch_size(k, F.n), self.options.w
-        if w == 1 and k > (classes := np.unique(self.labels).size):
-            found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
-            raise RankError(k, classes, found, rbf=False)
-        options, spectrum = self._choose(F, k)
-        if options.kernel == "rbf":
-            spectrum.require_rank(k)
-            if options.spectrum == "auto":
-                _warn_unsuitable_scale(spectrum, k)
-        chosen = spectrum
-        if self.target is not None:
-            # It keeps the words for the kernel that was scaled, and the error of an approximation.
-            tilted = exact(prescribe(spectrum, k, self.target))
-            chosen = tilted.replaced(trace_error=spectrum.trace_error, kernel=spectrum.kernel)
-        design = KDPP(chosen, k)
-        design.recipe, design.options = self, options
-        if self.target is None and w < 1 and F.d > 1:
-            _warn_dominating_column(options, F, spectrum.values)
-        return design
-
-    def _choose(self, F: Features, k: int) -> tuple[DesignOptions, Spectrum]:
-        """Return the options that name the kernel of these features, and its spectrum.
-
-        "auto" is linear if both the columns and the directions of the kernel are SPARE k at least,
-        and with w = 1, where only labels count.
-        """
-        asked, w = self.options.kernel, self.options.w
-        enough = min(math.ceil(SPARE * k), F.n)
-        if asked == "linear" or (asked == "auto" and (F.d >= enough or w == 1)):
-            options = replace(self.options, kernel="linear")
-            rows = prepared(options, F)
-            rows = concat_labels(rows, self.labels, w) if w > 0 else rows
-            kernel = self._with_quality(options, Linear(rows), F)
-            try:
-                spectrum = spectrum_for(options, kernel, k)
-            except ValueError:
-                if asked == "linear" or kernel.diag().any():
-                    raise  # else all items are zero, and alike as any equal ones are to RBF
-            else:
-                directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
-                enough = min(enough, options.rank or enough)
-                if asked == "linear" or w == 1 or directions >= enough:
-                    return options, spectrum
-        options = replace(self.options, kernel="rbf")
-        rows = prepared(options, F)
-        if options.scale is None:
-            return options, self._fitted(options, rows, F, k)
-        kernel = self._with_classes(options, RBF(rows, options.scale), F)
-        return options, spectrum_for(options, kernel, k)
-
-    def _fitted(self, options: DesignOptions, rows: Features, F: Features, k: int) -> Spectrum:
-        """Return the spectrum of the RBF kernel of a scale at which k items are independent."""
-        try:
-            scale = suggest_scale(rows, k)
-        except ValueError:  # all items are alike
-            scale = 1.0
-        for halvings in range(HALVINGS):
-            name = f"suggested for {k}, halved {halvings} times"
-            kernel = self._with_classes(options, RBF.fitted(rows, scale, name), F)
-            spectrum = spectrum_for(options, kernel, k)
-            enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
-            if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
-                break
-            if halvings == 0:
-                worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
-                items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
-                if items.size < k:
-                    rank = max(items.size, spectrum.rank)
-                    found = f"the data has {counted(rank, 'distinct item')}"
-                    found += " of quality above 0" * bool(worth.min() == 0)
-                    raise RankError(k, rank, found, rbf=False)
-                scale = min(scale, 2 * independent)
-            scale /= 2
-        return spectrum
-
-    def _with_classes(self, options: DesignOptions, kernel: Kernel, F: Features) -> Kernel:
+    def finished(kernel: Kernel) -> Kernel:
         """Return a kernel of features with the classes and the quality of the items."""
-        if options.w > 0:
-            kernel = Mixed(kernel, as_classes(self.labels, F.n)[1], options.w)
-        return self._with_quality(options, kernel, F)
+        if w > 0 and isinstance(kernel, RBF):
+            kernel = Mixed(kernel, as_classes(labels, F.n)[1], w)
+        return kernel if q is None else Quality(kernel, q, name)
 
-    def _with_quality(self, options: DesignOptions, kernel: Kernel, F: Features) -> Kernel:
-        """Return the kernel with the quality of the items; "length" is that of the rows of F."""
-        quality, name = self.quality, ""
-        if quality is None:
-            return kernel
-        if isinstance(quality, str):
-            lengths = replace(options, normalize=False, quality=None)
-            quality = np.sqrt(prepared(lengths, F).row_norms2())
-            name = f"length {options.diversity.hex()}"
-        return Quality(kernel, as_quality(quality, F.n, options.diversity), name)
+    options, spectrum = _choose(options, F, k, labels, q, finished)
+    if options.kernel == "rbf":
+        spectrum.require_rank(k)
+        if options.spectrum == "auto":
+            _warn_unsuitable_scale(spectrum, k)
+    chosen, shown = spectrum, ""
+    if target is not None:
+        # It keeps the words for the kernel that was scaled, and the error of an approximation.
+        tilted = exact(prescribe(spectrum, k, target))
+        chosen = tilted.replaced(trace_error=spectrum.trace_error, kernel=spectrum.kernel)
+        given = repr(target) if isinstance(target, str) else f"{F.n:,} given numbers"
+        shown = f", target={given}"
+    elif spectrum.trace_error:
+        shown = f", batch error at most {spectrum.batch_error(k):.2%}"
+    design = KDPP(chosen, k)
+    design.options, design.made = options, shown
+    if target is None and w < 1 and F.d > 1:
+        _warn_dominating_column(options, F, spectrum.values)
+    return design
+
+
+def _choose(
+    options: DesignOptions, F: Features, k: int, labels: Any, q: Any, finished: Finished
+) -> tuple[DesignOptions, Spectrum]:
+    """Return the options that name the kernel of these features, and its spectrum.
+
+    "auto" is linear if both the columns and the directions of the kernel are SPARE k at least,
+    and with w = 1, where only labels count.
+    """
+    asked, w, enough = options.kernel, options.w, min(math.ceil(SPARE * k), F.n)
+    if asked == "linear" or (asked == "auto" and (F.d >= enough or w == 1)):
+        options = replace(options, kernel="linear")
+        rows = prepared(options, F)
+        kernel = finished(Linear(concat_labels(rows, labels, w) if w > 0 else rows))
+        try:
+            spectrum = spectrum_for(options, kernel, k)
+        except ValueError:
+            if asked == "linear" or kernel.diag().any():
+                raise  # else all items are zero, and alike as any equal ones are to RBF
+        else:
+            directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
+            enough = min(enough, options.rank or enough)
+            if asked == "linear" or w == 1 or directions >= enough:
+                return options, spectrum
+    options = replace(options, kernel="rbf")
+    rows = prepared(options, F)
+    if options.scale is None:
+        return options, _fitted(options, rows, k, q, finished)
+    return options, spectrum_for(options, finished(RBF(rows, options.scale)), k)
+
+
+def _fitted(options: DesignOptions, rows: Features, k: int, q: Any, finished: Finished) -> Spectrum:
+    """Return the spectrum of the RBF kernel of a scale at which k items are independent."""
+    try:
+        scale = suggest_scale(rows, k)
+    except ValueError:  # all items are alike
+        scale = 1.0
+    for halvings in range(HALVINGS):
+        kernel = RBF(rows, scale)
+        kernel.named_scale = f"suggested for {k}, halved {halvings} times"
+        spectrum = spectrum_for(options, finished(kernel), k)
+        enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
+        if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
+            break
+        if halvings == 0:
+            worth = np.ones(rows.n) if q is None else q
+            items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
+            if items.size < k:
+                rank = max(items.size, spectrum.rank)
+                found = f"the data has {counted(rank, 'distinct item')}"
+                found += " of quality above 0" * bool(worth.min() == 0)
+                raise RankError(k, rank, found, rbf=False)
+            scale = min(scale, 2 * independent)
+        scale /= 2
+    return spectrum
 
 
 def prepared(options: DesignOptions, F: Features, like: Features | None = None) -> Features:

@@ -40,14 +40,7 @@ class Linear(Kernel):
         self.features = as_frozen_features(B, "B")
         self.n = self.features.n
         #: Fingerprint of what the features were computed from, where they are rounded results.
-        self._origin: str | None = None
-
-    @classmethod
-    def computed(cls, features: Features, origin: str) -> Linear:
-        """Return the kernel of features that are rounded results of what has this fingerprint."""
-        made = cls(features)
-        made._origin = origin
-        return made
+        self.origin: str | None = None
 
     def diag(self) -> FloatArray:
         return self.features.row_norms2()
@@ -67,7 +60,7 @@ class Linear(Kernel):
         return Linear(as_features(part, allow_tiny=True))
 
     def fingerprint(self) -> str:
-        return self._origin or digest("Linear", self.features.fingerprint())
+        return self.origin or digest("Linear", self.features.fingerprint())
 
     def __repr__(self) -> str:
         return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
@@ -98,14 +91,7 @@ class RBF(Kernel):
                 f"number, got {self.scale:g}; rescale the features"
             )
         #: Identifies the scale: not a fitted one itself, whose last digits differ by processor.
-        self._named_scale = "median" if given is None else given.hex()
-
-    @classmethod
-    def fitted(cls, X: Any, scale: float, name: str) -> RBF:
-        """Return the kernel with a scale that is a function of the features, with this name."""
-        made = cls(X, scale)
-        made._named_scale = name
-        return made
+        self.named_scale = "median" if given is None else given.hex()
 
     def diag(self) -> FloatArray:
         return np.ones(self.n)
@@ -133,7 +119,7 @@ class RBF(Kernel):
         return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:
-        return digest("RBF", self.features.fingerprint(), self._named_scale)
+        return digest("RBF", self.features.fingerprint(), self.named_scale)
 
     def __repr__(self) -> str:
         return f"RBF({self.n} items, scale={self.scale:.4g})"
