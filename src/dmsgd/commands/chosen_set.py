@@ -15,8 +15,8 @@ import numpy as np
 from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
 from dmsgd.commands.options import options_named
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
+from dmsgd.designs.build import dominating_column, prepared
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.recipe import dominating_column, prepared
 from dmsgd.errors import as_options, warn_kernel
 from dmsgd.features import Features
 from dmsgd.features.map_types import Normalize

@@ -250,8 +250,7 @@ class Conditioned(ClosedForm):
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
         if not self._rest:
             return self.given_items.copy()
-        others = largest_determinant(self._rest.spectrum, self._rest.k, self.given_items)
-        return np.concatenate([self.given_items, others])
+        return np.append(self.given_items, self._rest.greedy_map())
 
     def fingerprint(self) -> str:
         return digest("Conditioned", self._whole.fingerprint(), self.given_items)
@@ -271,13 +270,10 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def largest_determinant(
-    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
-) -> IntArray:
+def largest_determinant(spectrum: Spectrum, k: int, least: float = 0.0) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
-    without: items that are not taken.
-    least:   end where no item multiplies the determinant by more than this.
+    least: end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -292,7 +288,7 @@ def largest_determinant(
         here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
-        left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
+        left[chosen[:done]] = 0.0
         if left.max() <= least:
             break
         enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))

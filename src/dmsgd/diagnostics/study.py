@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.build import NEARLY_UNIFORM, make_kdpp
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, as_design_options
-from dmsgd.designs.recipe import NEARLY_UNIFORM
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows

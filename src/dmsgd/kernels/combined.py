@@ -16,7 +16,7 @@ from dmsgd.inputs.arrays import (
     check_nonzero,
 )
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.kernels.contract import Kernel, as_kernel, as_subset
+from dmsgd.kernels.contract import Kernel, as_kernel
 from dmsgd.spectra.decompose import like
 
 
@@ -69,8 +69,7 @@ class Quality(Kernel):
         inner = self.similarity.landmark_features(items, triangle / self.q[items, None])
         return inner.mapped(ScaleRows(self.q))
 
-    def subset(self, items: Any) -> Quality:
-        items = as_subset(items, self.n)
+    def _part(self, items: IntArray) -> Quality:
         return Quality(self.similarity.subset(items), self.q[items], self._name)
 
     def fingerprint(self) -> str:
@@ -106,8 +105,7 @@ class Mixed(Kernel):
         same = like(S, self.codes)[:, None] == like(S, self.codes[items])
         return (1 - self.w) ** 2 * S + self.w**2 * same
 
-    def subset(self, items: Any) -> Mixed:
-        items = as_subset(items, self.n)
+    def _part(self, items: IntArray) -> Mixed:
         return Mixed(self.similarity.subset(items), self.codes[items], self.w)
 
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ from dmsgd.features.products import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_positive, seed_key
-from dmsgd.kernels.contract import Kernel, as_subset
+from dmsgd.kernels.contract import Kernel
 from dmsgd.spectra.decompose import like
 
 #: Items in the subsample of the median heuristic.
@@ -55,8 +55,8 @@ class Linear(Kernel):
     def factor(self) -> Features:
         return self.features
 
-    def subset(self, items: Any) -> Linear:
-        part = self.features.take(as_subset(items, self.n))
+    def _part(self, items: IntArray) -> Linear:
+        part = self.features.take(items)
         return Linear(as_features(part, allow_tiny=True))
 
     def fingerprint(self) -> str:
@@ -114,8 +114,8 @@ class RBF(Kernel):
         landmarks = self.features.take(items)
         return self.features.mapped(NystromFeatures(landmarks, self.scale, triangle))
 
-    def subset(self, items: Any) -> RBF:
-        part = self.features.take(as_subset(items, self.n))
+    def _part(self, items: IntArray) -> RBF:
+        part = self.features.take(items)
         return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dmsgd.designs.build import SPARE, prepared
 from dmsgd.designs.contract import Design
-from dmsgd.designs.recipe import SPARE, prepared
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.features import as_features
 from dmsgd.torch import distributed
