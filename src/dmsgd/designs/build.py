@@ -162,7 +162,6 @@ def diversify(
     labels = None if labels is None else as_labels(labels, F.n)
     if labels is not None and not options.uses_labels:
         warn_kernel("labels are given, but w=0 ignores them", w=0.7)
-        labels = None
     return kdpp_of(options, F, k, labels, quality, target)
 
 
@@ -174,10 +173,13 @@ def make_design(
     quality: (n,) numbers, if not that of the options.
     X may be None for "uniform" and "stratified" batches, if there are labels.
     """
-    if options.batches not in ("stratified", "uniform"):
-        design = make_kdpp(options, X, k, labels, quality)
-        return Weighted.like(design) if options.batches == "weighted" else design
     X, labels = split_label_column(X, labels)
+    if options.batches in ("k-DPP", "weighted"):
+        worth = options.quality if quality is None else aligned(quality, X, "quality")
+        F = as_features(X, takes_labels=True)
+        labels = as_labels(labels, F.n) if options.w > 0 and labels is not None else None
+        design = kdpp_of(options, F, k, labels, worth, options.target)
+        return Weighted.like(design) if options.batches == "weighted" else design
     n = None
     if X is not None:
         n = X.shape[0] if hasattr(X, "shape") else as_features(X, takes_labels=True).n
@@ -186,23 +188,12 @@ def make_design(
     return Uniform(len(as_labels(labels)) if n is None else n, k)
 
 
-def make_kdpp(
-    options: DesignOptions, X: Any, k: int, labels: Any = None, quality: Any = None
-) -> KDPP:
-    """Return the k-DPP of these options, whatever their `batches`; unused labels are ignored."""
-    X, labels = split_label_column(X, labels)
-    worth = options.quality if quality is None else aligned(quality, X, "quality")
-    F = as_features(X, takes_labels=True)
-    labels = as_labels(labels, F.n) if options.w > 0 and labels is not None else None
-    return kdpp_of(options, F, k, labels, worth, options.target)
-
-
 def kdpp_of(
     options: DesignOptions, F: Features, k: int, labels: Any, quality: Any, target: Any
 ) -> KDPP:
     """Return the k-DPP of these features; a kernel or a scale that is not given is chosen.
 
-    labels: (n,) classes, or None if they are not used.
+    labels: (n,) classes, or None; with w = 0 they are ignored.
     quality, target: a name, (n,) numbers, or None.
     """
     w, diversity, name = options.w, options.diversity, ""

@@ -171,7 +171,8 @@ class KDPP(ClosedForm):
         return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
+        of = {"kernel": self.spectrum.kernel, "data": self.spectrum.data}
+        return super().provenance() | of | {"sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:
         return f"KDPP(k={self.k}, {self.spectrum!r}{self.made}, sampler={name_of(self.sampler)})"

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs.build import make_design
 from dmsgd.designs.contract import Design
-from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
+from dmsgd.designs.options import Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.inputs.alignment import by_position
@@ -96,7 +96,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             by_position(value, X, name)
         epochs, unbiased = as_positive(self.epochs, "epochs"), as_flag(self.unbiased, "unbiased")
         given = self.get_params(deep=False)
-        options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
+        names = vars(DesignOptions()).keys() & given.keys()
+        options = DesignOptions(**{name: given[name] for name in names})
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "fit", **params).estimator.partial_fit
         if options.batches == "stratified" and y is None:
