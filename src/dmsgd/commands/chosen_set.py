@@ -15,10 +15,9 @@ import numpy as np
 from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
 from dmsgd.commands.options import options_named
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
-from dmsgd.designs.build import dominating_column, prepared
+from dmsgd.designs.build import prepared, warn_dominating_column
 from dmsgd.designs.options import DesignOptions
-from dmsgd.errors import as_options, warn_kernel
-from dmsgd.features import Features
+from dmsgd.errors import as_options
 from dmsgd.features.map_types import Normalize
 from dmsgd.files.contract import Column
 from dmsgd.files.tables import column_names, read_entries
@@ -87,7 +86,8 @@ def choose(
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
     if metric == "euclidean" and F.d > 1:
-        _warn_of_column(F, files.feature_names())
+        effect = "the set covers little else"
+        warn_dominating_column(F, effect, names=files.feature_names())
     with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
         found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         F = F.mapped(Normalize()) if metric == "cosine" else F
@@ -129,18 +129,6 @@ def choose(
             "at random": lambda items, drawn: f"{len(found) * items / free.size:,.1f}",
         }
         echo_classes(about["label"][free], np.searchsorted(free, found.items), cells)
-
-
-def _warn_of_column(F: Features, names: Sequence[str]) -> None:
-    """Warn if one column of features makes nearly all distances."""
-    if (found := dominating_column(F)) is not None:
-        place, share = found
-        name = names[place] if len(names) == F.d else f"{place} (from 0)"
-        warn_kernel(
-            f"column {name!r} makes {share:.2%} of all squared distances, so the set covers little "
-            f"else: drop it if it is no feature, or standardize if columns are in different units",
-            standardize=True,
-        )
 
 
 def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:

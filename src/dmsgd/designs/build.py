@@ -22,7 +22,7 @@ from dmsgd.features.convert import split_label_column
 from dmsgd.features.map_types import Anneal, Normalize
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import FloatArray, as_quality
+from dmsgd.inputs.arrays import as_quality
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
@@ -235,8 +235,12 @@ def kdpp_of(
         shown = f", batch error at most {spectrum.batch_error(k):.2%}"
     design = KDPP(chosen, k)
     design.options, design.made = options, shown
-    if target is None and w < 1 and F.d > 1:
-        _warn_dominating_column(options, F, spectrum.values)
+    linear, values = options.kernel == "linear", spectrum.values
+    # A linear kernel's largest eigenvalue has at least the share of any column.
+    may_dominate = not linear or values.max() >= WHOLE * values.sum()
+    if target is None and w < 1 and F.d > 1 and may_dominate:
+        effect = "batches are diverse in little else"
+        warn_dominating_column(prepared(options, F), effect, linear)
     return design
 
 
@@ -364,29 +368,22 @@ def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     warn_kernel(f"{spectrum.kernel}: {problem}")
 
 
-def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:
-    """Warn if one column of X makes nearly all of the products of rows, or of squared distances.
+def warn_dominating_column(
+    F: Features, effect: str, linear: bool = False, names: Sequence[str] = ()
+) -> None:
+    """Warn if one column makes nearly all squared distances of rows (linear: of their products).
 
-    values: the kernel's eigenvalues. A linear kernel's largest is at least the share of any column,
-    so X is read again only if one may dominate.
+    effect: what follows from it; names: those of all columns, if they have any.
     """
-    linear = options.kernel == "linear"
-    if linear and values.max() < WHOLE * values.sum():
-        return
-    if found := dominating_column(prepared(options, F), linear):
-        warn_kernel(
-            f"column {found[0]} of X (from 0) is {found[1]:.2%} of "
-            f"{'the kernel' if linear else 'all squared distances'}, so batches are diverse in "
-            f"little else: drop it if it is no feature, or standardize if columns are in different "
-            f"units",
-            standardize=True,
-        )
-
-
-def dominating_column(F: Features, linear: bool = False) -> tuple[int, float] | None:
-    """Return the column with nearly all of the squared distances (products), and its share."""
     origin, means, deviations = column_moments(F)
     squares = deviations**2 + (origin + means) ** 2 * linear
     widest, total = int(np.argmax(squares)), float(squares.sum())
     share = float(squares[widest]) / total if total else 0.0
-    return (widest, share) if share >= WHOLE else None
+    if share >= WHOLE:
+        name = repr(names[widest]) if len(names) == F.d else f"{widest} of X (from 0)"
+        verb, what = ("is", "the kernel") if linear else ("makes", "all squared distances")
+        warn_kernel(
+            f"column {name} {verb} {share:.2%} of {what}, so {effect}: drop it if it is no "
+            f"feature, or standardize if columns are in different units",
+            standardize=True,
+        )
