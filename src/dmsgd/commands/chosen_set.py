@@ -14,8 +14,8 @@ import numpy as np
 
 from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
+from dmsgd.designs.build import prepared, warn_dominating_column
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.recipe import prepared, warn_dominating_column
 from dmsgd.errors import as_options
 from dmsgd.features.map_types import Normalize
 from dmsgd.files.contract import Column

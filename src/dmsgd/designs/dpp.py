@@ -219,8 +219,7 @@ class DPP:
             if not W.any():  # as of a projection
                 return first
             spectrum = as_features(W, allow_tiny=True).spectrum(overwrite=True)
-        more = largest_determinant(spectrum, spectrum.rank, first, least=1 + TIED)
-        return np.concatenate([first, more])
+        return np.append(first, largest_determinant(spectrum, spectrum.rank, least=1 + TIED))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_prepared"}

@@ -59,10 +59,9 @@ class KDPP(ClosedForm):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
-    #: The `Recipe` of `diversify`, and its options with the kernel that was chosen; None if made
-    #: by hand.
-    recipe: Any = None
+    #: The options of `diversify`, with the kernel that was chosen, and what its `repr` adds.
     options: DesignOptions | None = None
+    made: str = ""
 
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
         self.spectrum = as_spectrum(L)
@@ -172,16 +171,11 @@ class KDPP(ClosedForm):
         return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
+        of = {"kernel": self.spectrum.kernel, "data": self.spectrum.data}
+        return super().provenance() | of | {"sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:
-        target, shown = self.recipe.target if self.recipe else None, ""
-        if target is not None:
-            given = repr(target) if isinstance(target, str) else f"{self.n:,} given numbers"
-            shown = f", target={given}"
-        elif self.recipe and self.spectrum.trace_error:
-            shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
-        return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
+        return f"KDPP(k={self.k}, {self.spectrum!r}{self.made}, sampler={name_of(self.sampler)})"
 
 
 @final
@@ -257,8 +251,7 @@ class Conditioned(ClosedForm):
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
         if not self._rest:
             return self.given_items.copy()
-        others = largest_determinant(self._rest.spectrum, self._rest.k, self.given_items)
-        return np.concatenate([self.given_items, others])
+        return np.append(self.given_items, self._rest.greedy_map())
 
     def fingerprint(self) -> str:
         return digest("Conditioned", self._whole.fingerprint(), self.given_items)
@@ -278,13 +271,10 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def largest_determinant(
-    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
-) -> IntArray:
+def largest_determinant(spectrum: Spectrum, k: int, least: float = 0.0) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
-    without: items that are not taken.
-    least:   end where no item multiplies the determinant by more than this.
+    least: end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -299,7 +289,7 @@ def largest_determinant(
         here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
-        left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
+        left[chosen[:done]] = 0.0
         if left.max() <= least:
             break
         enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))

@@ -118,7 +118,8 @@ class SwapChain(Design):
         return digest("SwapChain", self.k, *lengths, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(repr(self.kernel), self.kernel.fingerprint(), "swap chain")
+        of = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
+        return super().provenance() | of | {"sampler": "swap chain"}
 
     def __repr__(self) -> str:
         lengths = f"burn_in={self.burn_in}, thin={self.thin}, chain_length={self.chain_length}"

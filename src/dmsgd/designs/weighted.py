@@ -95,7 +95,7 @@ class Weighted(ClosedForm):
         return digest("Weighted", self.k, self._given)
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(sampler="conditional Poisson")
+        return super().provenance() | {"sampler": "conditional Poisson"}
 
     def __repr__(self) -> str:
         matched = f", b of {self._matched}" if self._matched else ""

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.build import NEARLY_UNIFORM, kdpp_of
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, as_design_options
-from dmsgd.designs.recipe import NEARLY_UNIFORM
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
@@ -154,7 +153,8 @@ def _make_kdpp(
     linear = 0 if rbf or options.target else min(MOST, int(OPERATIONS / directions**2))
     rows = random_rows(X.n, max(FEWEST, 5 * k, linear), np.random.default_rng(seed_key(seed)))
     with one_blas_thread:  # more would spin between short products
-        return make_kdpp(options, take_rows(X, rows), k, None if y is None else y[rows]), rows
+        part, labels = take_rows(X, rows), None if y is None else y[rows]
+        return kdpp_of(options, part, k, labels, options.quality, options.target), rows
 
 
 def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:
