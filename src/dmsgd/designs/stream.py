@@ -114,19 +114,16 @@ class Chunks:
         """Return the next draws, none of them after number `last`, of which there are some."""
         if not len(self._rows):
             beyond = self.first - self._origin if self._stream.steps is None else 0
-            self._rows = self._sample(min(self._size, last + beyond - self.first))
+            count = min(self._size, last + beyond - self.first)
+            workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
+            began = monotonic()
+            self._rows = self._stream.sample(count, self.first, workers)
+            if self._known or monotonic() - began < LONG:
+                self._size = min(4 * self._size, self._most)
+            else:
+                self._size = self._stream.call_size(max(1, self._size // 4))
         rows, self._rows = np.split(self._rows, [last - self.first])
         self.first += len(rows)
-        return rows
-
-    def _sample(self, count: int) -> IntArray:
-        workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
-        began = monotonic()
-        rows = self._stream.sample(count, self.first, workers)
-        if self._known or monotonic() - began < LONG:
-            self._size = min(4 * self._size, self._most)
-        else:
-            self._size = self._stream.call_size(max(1, self._size // 4))
         return rows
 
 

@@ -115,10 +115,8 @@ def check_accelerate(sampler: Any) -> int | None:
     if getattr(batches, "sampler", None) is not sampler:
         return None
     if loader.use_stateful_dataloader:
-        raise ValueError(
-            "Accelerate's use_stateful_dataloader=True saves no epoch; leave it out, and resume "
-            "with loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches)"
-        )
+        problem = "Accelerate's use_stateful_dataloader=True saves no epoch; leave it out"
+        raise ValueError(f"{problem}. {RESUME}")
     if len(loader.dataset) != design.n:
         raise ValueError(
             f"the dataset has {len(loader.dataset)} items, the design {design.n}; leave out TRL's "
