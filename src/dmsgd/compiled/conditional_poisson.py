@@ -80,10 +80,9 @@ def fill_aliases(odds, first, leaves, cut, alias, scratch):
                 large += 1
                 scratch[small] = rich
                 small += 1
-        for s in range(small):  # left over by rounding
-            cut[start + np.int64(scratch[s])] = 1.0
-        for s in range(large, size):
-            cut[start + np.int64(scratch[s])] = 1.0
+        for s in range(size):
+            if s < small or s >= large:  # left over by rounding
+                cut[start + np.int64(scratch[s])] = 1.0
     return leaves
 
 
@@ -239,12 +238,10 @@ def conditional_poisson_sampler(odds: Any, k: int) -> Callable[[int, int, Any], 
     room = int((np.minimum(among, DEEP) + 1).sum()) * (depth + 1)
     tree, mass = np.zeros((3, 2 * width), np.int64), np.empty(room)
     fill_tree(odds, first, width, k, *tree, mass)
+    tables = (*tree, mass, first, width, cut, alias)
 
     def fill_rows(key: int, start: int, out: Any) -> int:
         uniforms, counts = np.empty(NUMBERS), np.empty(2 * width, np.int64)
-        return int(
-            draw(*tree, mass, first, width, cut, alias, key, start, k, uniforms, counts,
-                 out, out.shape[0])
-        )  # fmt: skip
+        return int(draw(*tables, key, start, k, uniforms, counts, out, len(out)))
 
     return fill_rows

@@ -47,16 +47,13 @@ class Source(Protocol):
 class Stream:
     """The batches of one seed in order; made by `Design.stream` and `Schedule.stream`.
 
-    seed:  design.sample(size, seed) gives these batches, however often it is called.
+    seed:  an int or a SeedSequence; design.sample(size, seed) always gives these batches.
     steps: how many batches there are: None for a design, which has no last one.
     """
 
-    def __init__(
-        self, design: Any, seed: int | np.random.SeedSequence, steps: int | None = None
-    ) -> None:
+    def __init__(self, design: Any, seed: Any, steps: int | None = None) -> None:
         self.design, self.seed, self.steps = design, seed, steps
-        self.n: int = design.n
-        self.k: int = design.k
+        self.n, self.k = int(design.n), int(design.k)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -51,8 +51,7 @@ class Weighted(ClosedForm):
         name, scale = ("weights", capped_shares) if b is None else ("b", _from_inclusion)
         given = as_numbers(weights if b is None else b, name)
         if (least := given.min()) < 0:
-            where = f"{least:g} for item {given.argmin()}"
-            raise ValueError(f"{name} must be at least 0, but is {where}")
+            raise ValueError(f"{name} must be at least 0, not {least:g} for item {given.argmin()}")
         self.n = int(given.size)
         self.k = as_batch_size(k, self.n)
         #: What the fingerprint hashes: the numbers given, before any rounding.

@@ -87,8 +87,11 @@ class ConditionalPoisson:
     def _without(self, p: FloatArray, terms: Complex) -> FloatArray:
         """Return Re Σ_m terms_m / (1 + p u_m): P(S = l) without an item, for each p."""
         light, out = p <= SMALL, np.empty(p.size)
-        out[light] = np.polyval((self._powers @ terms).real[::-1], p[light])
-        heavy = p[~light]
+        small, heavy, total = p[light], p[~light], np.zeros(np.count_nonzero(light))
+        for coefficient in (self._powers @ terms).real[::-1]:  # in place, unlike np.polyval
+            total *= small
+            total += coefficient
+        out[light] = total
         for part, x in _slices(heavy, self._step):
             heavy[part] = (terms / (1 + x[:, None] * self._u)).sum(axis=1).real
         out[~light] = heavy

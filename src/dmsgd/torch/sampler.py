@@ -190,8 +190,7 @@ class DiverseSampler(DistributedSampler[Any]):
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         place = self.place_in(state)
-        over = place.position == len(self)
-        self.place = Place(place.epoch + 1, 0) if over else place
+        self.place = Place(place.epoch + 1, 0) if place.position == len(self) else place
         self._origin, self.last = "loaded", None
 
     def state(self, place: Place) -> dict[str, Any]:
