@@ -47,16 +47,13 @@ class Source(Protocol):
 class Stream:
     """The batches of one seed in order; made by `Design.stream` and `Schedule.stream`.
 
-    seed:  design.sample(size, seed) gives these batches, however often it is called.
+    seed:  an int or a SeedSequence; design.sample(size, seed) always gives these batches.
     steps: how many batches there are: None for a design, which has no last one.
     """
 
-    def __init__(
-        self, design: Any, seed: int | np.random.SeedSequence, steps: int | None = None
-    ) -> None:
+    def __init__(self, design: Any, seed: Any, steps: int | None = None) -> None:
         self.design, self.seed, self.steps = design, seed, steps
-        self.n: int = design.n
-        self.k: int = design.k
+        self.n, self.k = int(design.n), int(design.k)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -114,19 +111,16 @@ class Chunks:
         """Return the next draws, none of them after number `last`, of which there are some."""
         if not len(self._rows):
             beyond = self.first - self._origin if self._stream.steps is None else 0
-            self._rows = self._sample(min(self._size, last + beyond - self.first))
+            count = min(self._size, last + beyond - self.first)
+            workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
+            began = monotonic()
+            self._rows = self._stream.sample(count, self.first, workers)
+            if self._known or monotonic() - began < LONG:
+                self._size = min(4 * self._size, self._most)
+            else:
+                self._size = self._stream.call_size(max(1, self._size // 4))
         rows, self._rows = np.split(self._rows, [last - self.first])
         self.first += len(rows)
-        return rows
-
-    def _sample(self, count: int) -> IntArray:
-        workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
-        began = monotonic()
-        rows = self._stream.sample(count, self.first, workers)
-        if self._known or monotonic() - began < LONG:
-            self._size = min(4 * self._size, self._most)
-        else:
-            self._size = self._stream.call_size(max(1, self._size // 4))
         return rows
 
 

@@ -47,15 +47,14 @@ class Loader(DataLoader[Any]):
         sampler, last = self.sampler, self.sampler.last
         if last is None:
             return sampler.state(sampler.place)  # of an epoch that was named
-        if self._reached is not None:
-            return sampler.state(self._reached)
-        prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
-        if prepared or last.position < len(sampler):
-            raise ValueError(
-                f"another loader is in epoch {last.epoch}, and only it knows how many batches are "
-                f"done: save both numbers yourself. {distributed.RESUME}"
-            )
-        return sampler.state(sampler.place)
+        if self._reached is None:
+            prepared = distributed.check_accelerate(sampler) is not None  # workers may be done
+            if prepared or last.position < len(sampler):
+                raise ValueError(
+                    f"another loader is in epoch {last.epoch}, and only it knows how many batches "
+                    f"are done: save both numbers yourself. {distributed.RESUME}"
+                )
+        return sampler.state(self._reached or sampler.place)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
@@ -79,9 +78,8 @@ class _Pass(Iterator[Any]):
     def __next__(self) -> Any:
         loader = self._loader
         if self._batches is None:
-            sampler, size = loader.sampler, loader.batch_size
-            check_batch_size(sampler.design.k, size, sampler.num_replicas, sampler.pass_size)
-            self._asked = loader._reached = sampler.place  # workers ask it for more
+            check_batch_size(loader.sampler, loader.batch_size, loader.sampler.num_replicas)
+            self._asked = loader._reached = loader.sampler.place  # before workers ask it for more
             self._batches = DataLoader.__iter__(loader)
         epoch, position = self._asked
         self._asked = Place(epoch, position + loader.batch_size)  # a batch that raises counts
@@ -126,11 +124,10 @@ def loader(
     (50, torch.Size([2, 5]))
     """
     loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
-    if not isinstance(design, DiverseSampler):
-        sampler = DiverseSampler(design, steps, seed, shard=shard)
-    elif steps is None and shard == "auto" and isinstance(seed, int) and seed == 0:
-        sampler = design
-    else:
+    sampler = design
+    if not isinstance(sampler, DiverseSampler):
+        sampler = DiverseSampler(sampler, steps, seed, shard=shard)
+    elif not (steps is None and shard == "auto" and isinstance(seed, int) and seed == 0):
         problem = "this sampler has its own steps, seed and shard"
         raise ValueError(f"{problem}; leave them out, or pass the design")
     _check_fits(dataset, sampler.design)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple, final
 
-import numpy as np
 from torch.utils.data import DistributedSampler
 
 from dmsgd.designs.stream import Chunks, Source, check_design
@@ -109,11 +108,10 @@ class DiverseSampler(DistributedSampler[Any]):
         # that a Trainer may start only later.
         check_design(design)
         self.design, self._stream = design, design.stream(seed)
-        own = self._stream.seed
         if self._stream.steps is not None and seed != 0:
             self._stream.design.sample(0, seed)  # raises unless it is the seed of the schedule
-        self._key = seed_key(own)  # tells samplers apart, whatever kind the seed is
-        self.seed = self._key if isinstance(own, np.random.SeedSequence) else int(own)
+        self.seed: Any = self._stream.seed
+        self._key = seed_key(self.seed)  # tells samplers apart, whatever kind the seed is
         self.dataset: Any = range(design.n)
         self.shuffle = self.drop_last = True
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
@@ -148,6 +146,8 @@ class DiverseSampler(DistributedSampler[Any]):
         """Return the number of indices this process takes per epoch."""
         return self.total_size // self.part()[1]
 
+    num_samples = property(__len__)
+
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """Number of processes that share each draw here; 1 where each takes all of it."""
@@ -157,11 +157,6 @@ class DiverseSampler(DistributedSampler[Any]):
     def rank(self) -> int:  # type: ignore[override]
         """Which part of each draw this process takes."""
         return self.part()[0]
-
-    @property
-    def num_samples(self) -> int:  # type: ignore[override]
-        """Number of indices this process takes per epoch."""
-        return len(self)
 
     @property
     def epoch(self) -> int:
@@ -195,8 +190,7 @@ class DiverseSampler(DistributedSampler[Any]):
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         place = self.place_in(state)
-        over = place.position == len(self)
-        self.place = Place(place.epoch + 1, 0) if over else place
+        self.place = Place(place.epoch + 1, 0) if place.position == len(self) else place
         self._origin, self.last = "loaded", None
 
     def state(self, place: Place) -> dict[str, Any]:
@@ -216,14 +210,13 @@ class DiverseSampler(DistributedSampler[Any]):
         if not isinstance(state, Mapping):
             raise TypeError(f"the state must be what state_dict() returned, got {kind_of(state)}")
         for name, own in self.state(Place(0, 0)).items():
-            if name not in state:
-                raise ValueError(f"the state has no {name}; pass what state_dict() returned")
-            if type(state[name]) is not type(own):
-                raise TypeError(f"{name} of the state must be like {own!r}, got {state[name]!r}")
-            if name not in ("epoch", "consumed") and state[name] != own:
+            if type(found := state.get(name)) is not type(own):
+                problem = f"{name} of the state must be like {own!r}, got {found!r}"
+                raise ValueError(f"{problem}; pass what state_dict() returned")
+            if name not in ("epoch", "consumed") and found != own:
                 raise ValueError(
-                    f"the state is of another sampler or design: {name} is {state[name]}, not "
-                    f"{own}; build the design from the same data as when it was saved"
+                    f"the state is of another sampler or design: {name} is {found}, not {own}; "
+                    f"build the design from the same data as when it was saved"
                 )
         parts, consumed = self.part()[1], state["consumed"]
         if not 0 <= consumed <= self.total_size or consumed % parts:
