@@ -24,7 +24,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear, exact
-from dmsgd.kernels.combined import Quality
+from dmsgd.kernels.feature_kernels import Quality
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomial
 from dmsgd.runtime.progress import Progress, one_work
 from dmsgd.samplers.conditional_poisson import extrapolate

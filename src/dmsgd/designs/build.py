@@ -27,7 +27,7 @@ from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
-from dmsgd.kernels.combined import Mixed, Quality
+from dmsgd.kernels.feature_kernels import Mixed, Quality
 from dmsgd.kernels.landmarks import GrowingLandmarks
 from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 from dmsgd.runtime.progress import one_work
@@ -57,9 +57,6 @@ QUICK = 2.0**33
 EXACT_POSSIBLE = 20_000
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
-
-#: Makes the kernel of a design from one of its features.
-Finished = Callable[[Kernel], Kernel]
 
 
 class Array(Protocol):
@@ -219,7 +216,7 @@ def kdpp_of(
             kernel = Mixed(kernel, as_classes(labels, F.n)[1], w)
         return kernel if q is None else Quality(kernel, q, name)
 
-    options, spectrum = _choose(options, F, k, labels, q, finished)
+    options, spectrum = _choose(options, F, k, labels, finished)
     if options.kernel == "rbf":
         spectrum.require_rank(k)
         if options.spectrum == "auto":
@@ -245,10 +242,11 @@ def kdpp_of(
 
 
 def _choose(
-    options: DesignOptions, F: Features, k: int, labels: Any, q: Any, finished: Finished
+    options: DesignOptions, F: Features, k: int, labels: Any, finished: Callable[[Kernel], Kernel]
 ) -> tuple[DesignOptions, Spectrum]:
     """Return the options that name the kernel of these features, and its spectrum.
 
+    finished: adds classes and quality to a kernel of features.
     "auto" is linear if both the columns and the directions of the kernel are SPARE k at least,
     and with w = 1, where only labels count.
     """
@@ -270,25 +268,28 @@ def _choose(
     options = replace(options, kernel="rbf")
     rows = prepared(options, F)
     if options.scale is None:
-        return options, _fitted(options, rows, k, q, finished)
+        return options, _fitted(options, rows, k, finished)
     return options, spectrum_for(options, finished(RBF(rows, options.scale)), k)
 
 
-def _fitted(options: DesignOptions, rows: Features, k: int, q: Any, finished: Finished) -> Spectrum:
+def _fitted(
+    options: DesignOptions, rows: Features, k: int, finished: Callable[[Kernel], Kernel]
+) -> Spectrum:
     """Return the spectrum of the RBF kernel of a scale at which k items are independent."""
     try:
         scale = suggest_scale(rows, k)
     except ValueError:  # all items are alike
         scale = 1.0
     for halvings in range(HALVINGS):
-        kernel = RBF(rows, scale)
-        kernel.named_scale = f"suggested for {k}, halved {halvings} times"
-        spectrum = spectrum_for(options, finished(kernel), k)
+        rbf = RBF(rows, scale)
+        rbf.named_scale = f"suggested for {k}, halved {halvings} times"
+        kernel = finished(rbf)
+        spectrum = spectrum_for(options, kernel, k)
         enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
         if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
             break
         if halvings == 0:
-            worth = np.ones(rows.n) if q is None else q
+            worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
             if items.size < k:
                 rank = max(items.size, spectrum.rank)
