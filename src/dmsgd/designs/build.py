@@ -272,21 +272,24 @@ def _choose(
     return options, spectrum_for(options, finished(RBF(rows, options.scale)), k)
 
 
-def _fitted(options: DesignOptions, rows: Features, k: int, q: Any, finished: Finished) -> Spectrum:
+def _fitted(
+    options: DesignOptions, rows: Features, k: int, finished: Callable[[Kernel], Kernel]
+) -> Spectrum:
     """Return the spectrum of the RBF kernel of a scale at which k items are independent."""
     try:
         scale = suggest_scale(rows, k)
     except ValueError:  # all items are alike
         scale = 1.0
     for halvings in range(HALVINGS):
-        kernel = RBF(rows, scale)
-        kernel.named_scale = f"suggested for {k}, halved {halvings} times"
-        spectrum = spectrum_for(options, finished(kernel), k)
+        rbf = RBF(rows, scale)
+        rbf.named_scale = f"suggested for {k}, halved {halvings} times"
+        kernel = finished(rbf)
+        spectrum = spectrum_for(options, kernel, k)
         enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
         if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
             break
         if halvings == 0:
-            worth = np.ones(rows.n) if q is None else q
+            worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
             if items.size < k:
                 rank = max(items.size, spectrum.rank)

@@ -152,7 +152,7 @@ def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel
 
 @final
 class Quality(Kernel):
-    """L_ij = q_i S_ij q_j; `with_quality` makes it."""
+    """L_ij = q_i S_ij q_j (Kulesza and Taskar 2012); `with_quality` makes it."""
 
     def __init__(self, similarity: Kernel, q: FloatArray, name: str = "") -> None:
         self.similarity, self.q = similarity, q
