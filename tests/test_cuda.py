@@ -160,13 +160,13 @@ def test_near_duplicates_are_decided_as_on_the_processor(k):
 
 def test_items_of_which_little_is_left_are_projected_again(monkeypatch):
     """With the threshold so high that most rows of Q are."""
-    from dmsgd.samplers.cuda import medium_batches, program
+    from dmsgd.samplers.cuda import program, sampler
 
     class Often(program.Program):
         def __init__(self, files, device, **constants):
             super().__init__(files, device, **constants, CLOSE=0.3)
 
-    monkeypatch.setattr(medium_batches, "program", Often)
+    monkeypatch.setattr(sampler, "program", Often)
     X = np.random.default_rng(0).normal(size=(1000, 200)) / np.arange(1, 201) ** 0.5
     check_rows(X, 100, 200)
 

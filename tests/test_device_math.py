@@ -184,17 +184,17 @@ def test_draws_are_those_that_were_stored(monkeypatch):
 @pytest.mark.parametrize("k", [97, 160, 161, 240, 241, 256])
 def test_batches_of_middle_size_fit_into_shared_memory(k):
     """That of an H100, and of an A100 as far as it serves them."""
-    from dmsgd.samplers.cuda.medium_batches import STAGES, shared_bytes, tiles
+    from dmsgd.samplers.cuda.sampler import STAGES, medium_bytes, tiles
 
     for most in (232_448, 166_912):
-        if shared_bytes(k, STAGES[1]) <= most:
+        if medium_bytes(k, STAGES[1]) <= most:
             card = SimpleNamespace(shared_memory_per_block_optin=most)
-            assert shared_bytes(k, tiles(k, card)) <= most
+            assert medium_bytes(k, tiles(k, card)) <= most
 
 
 @pytest.mark.parametrize(("free", "kind"), [(8_000, torch.float16), (7_999, torch.float64)])
 def test_rows_are_screened_in_float16_where_memory_allows(free, kind, monkeypatch):
-    from dmsgd.samplers.cuda.medium_batches import rows_to_screen
+    from dmsgd.samplers.cuda.sampler import rows_to_screen
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 3_000, 10_000))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 5_000)
