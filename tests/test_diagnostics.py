@@ -245,13 +245,6 @@ def test_class_shares_equal_enumeration(design):
         assert shares[label] == pytest.approx(p @ np.mean(Y[batches] == label, axis=1), abs=1e-10)
 
 
-def test_estimated_inclusion_counts():
-    design = DESIGNS["linear"]
-    found, b = diagnostics.estimate_inclusion(design, 4000, seed=0), design.inclusion()
-    assert found.sum() == pytest.approx(K)
-    assert np.all(np.abs(found - b) < 4.5 * np.sqrt(b * (1 - b) / 4000))
-
-
 @pytest.mark.parametrize("name", ["measures", "study", "inspection"])
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))

@@ -168,7 +168,7 @@ BAD = {
         lambda: dmsgd.unbiased_weights(dmsgd.Uniform), TypeError, "got the class Uniform"),
     "no closed form": (
         lambda: dmsgd.unbiased_weights(designs.SwapChain(kernels.Linear(X), 2)), TypeError,
-        "SwapChain has no closed form.*estimate_inclusion"),
+        "SwapChain has no closed form.*np.bincount"),
     "settings": (lambda: designs.DesignOptions(w="0.5"), TypeError, "w must be a number"),
     "gradients too large": (
         lambda: diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,

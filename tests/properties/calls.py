@@ -546,11 +546,6 @@ SETTINGS = Kind(
     NO_RESULT,
 )
 DIAGNOSTICS = {
-    "estimate_inclusion": Call(
-        plain(diagnostics.estimate_inclusion),
-        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
-        lambda b, s, given: results.is_inclusion(b, s.k, s.n),
-    ),
     "class_shares": Call(
         plain(diagnostics.class_shares),
         {"design": kinds.CLOSED, "labels": LABELS},

@@ -16,6 +16,8 @@ from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 
+#: What to do where inclusion probabilities have no closed form.
+COUNT = "use KDPP(kernel, k), or count: np.bincount(design.sample(m).ravel(), minlength=n) / m"
 #: Pairs of items per call of `joint` in `second_moment`.
 PAIRS = 2**20
 
@@ -170,10 +172,8 @@ def inclusion_of(design: Any) -> FloatArray:
     if isinstance(design, type) or not hasattr(design, "sample"):
         raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind_of(design)}")
     if not hasattr(design, "inclusion"):
-        raise TypeError(
-            f"{type(design).__name__} has no closed form for its inclusion probabilities; use "
-            f"KDPP(kernel, k), or count draws: dmsgd.diagnostics.estimate_inclusion(design, draws)"
-        )
+        kind = type(design).__name__
+        raise TypeError(f"{kind} has no closed form for its inclusion probabilities; {COUNT}")
     return np.asarray(design.inclusion())
 
 

@@ -43,8 +43,8 @@ class SwapChain(Design):
 
     A step takes about 4k kernel entries and O(k²) operations, and the start of a chain n k entries
     and O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is
-    affordable. There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`. How well chains
-    mix, ArviZ tells from log det(L_Y) of their batches (docs/kernels.md).
+    affordable. There is no `inclusion`: count draws (`np.bincount`). How well chains mix, ArviZ
+    tells from log det(L_Y) of their batches (docs/kernels.md).
 
     Raises `RankError` if fewer than k items are independent. See also `KDPP`,
     `dmsgd.kernels.nystrom`.

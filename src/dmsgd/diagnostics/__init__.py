@@ -4,11 +4,11 @@
     print(found)
     dmsgd.diagnostics.gradient_variance(design, gradients)    # exact, with baselines
 
-`estimate_inclusion` counts draws; all else is exact, or comes with its standard error.
+All is exact, or comes with its standard error.
 """
 
 from dmsgd.diagnostics.inspection import Inspection
-from dmsgd.diagnostics.measures import class_shares, estimate_inclusion, gradient_variance
+from dmsgd.diagnostics.measures import class_shares, gradient_variance
 from dmsgd.diagnostics.study import inspect
 
-__all__ = ["Inspection", "class_shares", "estimate_inclusion", "gradient_variance", "inspect"]
+__all__ = ["Inspection", "class_shares", "gradient_variance", "inspect"]

@@ -1,4 +1,4 @@
-"""What a design does: shares of classes, inclusion by counting, the variance of the batch gradient.
+"""What a design does: shares of classes, the variance of the batch gradient.
 
 A step follows g* = Σ_{i in batch} a_i g_i: with a_i = 1/k the paper's biased update, with
 a_i = 1/(n b_i) the unbiased one. Its variance Tr Cov(g*) has the two terms of the paper's theorem,
@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.contract import ClosedForm, Design, inclusion_of
+from dmsgd.designs.contract import ClosedForm, inclusion_of
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.designs.weighted import Weighted
 from dmsgd.features import as_features
@@ -28,8 +28,6 @@ from dmsgd.inputs.scalars import Seed, as_count
 
 #: Fourth powers of larger numbers, summed, may overflow.
 LARGEST = 1e70
-#: Batches that `estimate_inclusion` holds at a time.
-PIECE = 1000
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
@@ -43,27 +41,6 @@ def class_shares(design: Source, labels: Any) -> dict[Any, float]:
     names, codes = as_classes(labels, inclusion.size)
     shares = np.bincount(codes, inclusion) / inclusion.sum()
     return dict(zip(names.tolist(), shares.tolist(), strict=True))
-
-
-def estimate_inclusion(
-    design: Design, draws: int, seed: Seed = None, *, workers: int = 1
-) -> FloatArray:
-    """Return the share of `draws` batches that contain each item, shape (n,); it sums to k.
-
-    For designs without closed forms. With independent draws the standard error is
-    sqrt(b (1 - b) / draws); those of `SwapChain` depend on each other, and the error is larger.
-
-    >>> import dmsgd
-    >>> estimate_inclusion(dmsgd.Uniform(4, 2), draws=1000, seed=0).round(1).tolist()
-    [0.5, 0.5, 0.5, 0.5]
-    """
-    check_design(design)
-    draws, stream = as_count(draws, "draws"), design.stream(seed)
-    counts, size = np.zeros(design.n, dtype=np.int64), stream.call_size(PIECE)
-    for first in range(0, draws, size):
-        batches = stream.sample(min(size, draws - first), first, workers)
-        counts += np.bincount(batches.ravel(), minlength=design.n)
-    return counts / draws
 
 
 @final

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 import dmsgd
-from dmsgd.designs.contract import Design, check_range
+from dmsgd.designs.contract import COUNT, Design, check_range
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.inputs.arrays import FloatArray, IntArray
@@ -137,10 +137,8 @@ class Schedule:
         Raises ValueError for draws of a design that has no closed form for it.
         """
         if self._inclusion is None:
-            raise ValueError(
-                f"inclusion probabilities have no closed form under {self.record.design}; use "
-                f"dmsgd.diagnostics.estimate_inclusion, or draw from KDPP(kernel, k)"
-            )
+            design = self.record.design
+            raise ValueError(f"inclusion probabilities have no closed form under {design}; {COUNT}")
         return self._inclusion.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
