@@ -97,7 +97,7 @@ class SamplingError(RuntimeError):
 
 
 class ClusterError(ConnectionError):
-    """No Dask cluster answers at an address, or it was lost; batches on disk are kept."""
+    """A Dask cluster was lost, or has no workers; batches on disk are kept."""
 
 
 class DeviceError(RuntimeError):
