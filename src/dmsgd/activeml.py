@@ -17,8 +17,7 @@ from sklearn.base import clone
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.scalars import as_choice
 from dmsgd.selection.result import Selection
-from dmsgd.selection.select import How, select
-from dmsgd.selection.uncertainty import Uncertainty, uncertainty
+from dmsgd.selection.select import How, Uncertainty, select, uncertainty
 
 
 class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
