@@ -1,4 +1,4 @@
-# make demo             set up .venv, then show a diverse batch, what to label, a page (half a minute)
+# make demo             set up .venv, then show what to label, and a page (half a minute)
 # make test             set up .venv, then run the tests (about four minutes on two cores)
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
@@ -72,7 +72,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_query_strategies.py tests/test_recipes.py
+	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_recipes.py
 
 # From the installed packages, however long they take: `make test` runs the short ones. torchdata's has
 # none, so tests/test_torch.py does what its test_state_dict.py does, and says where ours differ on purpose.
@@ -147,7 +147,7 @@ browser:
 # Each prints one line of result; the first that fails ends it.
 soak: $(VENV)/.installed-dev
 	$(BIN)/python tests/soak/draws.py
-	$(BIN)/python tests/soak/updates.py
+	$(BIN)/python tests/soak/loaders.py
 	$(BIN)/python tests/soak/schedules.py
 	$(BIN)/python tests/soak/workers.py
 	$(BIN)/python tests/soak/ddp.py

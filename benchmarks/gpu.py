@@ -127,13 +127,6 @@ def set_up(console):
         "pivoted Cholesky of rank 1,000, 100,000 items", partial(factored, features(100_000, 50)), 1
     )
 
-    def product(P, H):
-        kernel = dmsgd.kernels.Product(dmsgd.kernels.Linear(P), dmsgd.kernels.Linear(H))
-        dmsgd.KDPP(kernel, 64).sample(1, seed=0)
-
-    for n, d in ((1_000, 64), (10_000, 32)):
-        parts = features(n, 10), features(n, d)
-        row(f"10 x {d} products of features, {n:,} items, k = 64", partial(product, *parts), 3)
     X = features(10_000, 128)
     even = {"target": "uniform", "normalize": True}
     row("prescribed inclusion, 10,000 x 128, k = 64", partial(diversified, X, 64, **even), 1)

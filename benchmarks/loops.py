@@ -2,12 +2,12 @@
 
     python benchmarks/loops.py                      # torch's default number of threads
     OMP_NUM_THREADS=1 python benchmarks/loops.py    # one (torch.set_num_threads spares BLAS)
-    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/loops.py     # no core for the draws
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/loops.py     # one core for all
 
 Machines are noisy, so the two take turns of a second, and those pairs of turns alone count during
 which other processes used less than 0.15 cores, if there are five. Times are means over all epochs,
-as draws are made for several at once; the interval is of 95 %, by drawing pairs again (bootstrap).
-Draws are made in the background where a core is free, and cost wall clock where none is.
+as draws are made for several at once, while training waits; the interval is of 95 %, by drawing
+pairs again (bootstrap).
 
 The softmax reads whole batches (`__getitems__`), as fast loops do. A plain TensorDataset with
 torch's default collate, item by item, is slower for both samplers.

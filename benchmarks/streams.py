@@ -128,7 +128,7 @@ def measured(path, workers, k):
         began = time.perf_counter()
         design = dmsgd.diversify(array, k, kernel="linear", normalize=False)
         ready = time.perf_counter()
-        dmsgd.presample(design, STEPS, workers=-1, client=client)
+        dmsgd.presample(design, STEPS, workers=-1)
         done = time.perf_counter()
         lost = len(set(pids) - set(client.run(os.getpid).values()))
     return floor, ready - began, done - ready, lost

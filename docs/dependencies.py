@@ -28,19 +28,16 @@ PURPOSE = {
     "scikit-learn": "k-means, `dmsgd.sklearn`",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
     "click": "the command line",
-    "rich": "tables and progress on the terminal",
     "jinja2": "the pages of `dmsgd inspect` and `dmsgd select`",
     "pyarrow": "Parquet files",
     "zarr": "Zarr arrays",
     "dask": "features on a cluster",
     "torch": "`dmsgd.torch`",
     "cuda-bindings": "draws on NVIDIA cards",
-    "gensim": "LDA in gensim",
-    "scikit-activeml": "`dmsgd.activeml`",
 }
 
 #: Extras that users install; the others are for work on dmsgd itself.
-EXTRAS = ("sklearn", "parquet", "zarr", "dask", "torch", "cuda", "gensim", "activeml")
+EXTRAS = ("sklearn", "parquet", "zarr", "dask", "torch", "cuda")
 
 #: Licences whose names are too long, or say too little.
 SHORT = {
@@ -67,8 +64,8 @@ versions are tested: [compatibility](promises.md#compatibility). The development
 `constraints.txt`.
 
 `pip install .` brings what batches and the command line need. The command line is no extra:
-`dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are
-16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
+`dmsgd inspect` is what a new user types first, and click and jinja2 with all they bring are
+2 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
 an extra, as is everything for a framework or a kind of file. A part that needs an extra says so
 before it begins, with the command that installs it (`inputs/messages.py`). `dmsgd[all]`
 is all of them.

@@ -11,13 +11,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dmsgd
-from dmsgd.commands.demo import points
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # for experiments, which are not installed
@@ -27,7 +27,10 @@ STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 
 def batches(above: Axes, below: Axes) -> None:
     """Show one uniform and one diverse batch of 16 of the same points."""
-    X, _ = points()
+    rng = np.random.default_rng(5)  # a large group, a small and a tiny one
+    centres, spread = np.array([[0, 0], [3.4, 0.9], [1.6, 2.4]]), np.array([0.75, 0.5, 0.3])
+    group = np.repeat(np.arange(3), (180, 45, 15))
+    X = centres[group] + spread[group, None] * rng.normal(size=(group.size, 2))
     designs = {"uniform": dmsgd.Uniform(len(X), 16), "diverse": dmsgd.diversify(X, 16)}
     for axes, (name, design), colour in zip(
         (above, below), designs.items(), (RED, GREEN), strict=True

@@ -3,10 +3,10 @@
 Digits gain nothing from it (over five splits: 0.894 with fixed features, 0.894 with changing ones);
 it is for data whose raw features say little about likeness.
 
-DDP:     every rank calls `update`, and rank 0's features count, so that all ranks draw the same.
-Resume:  a state is of the features of its epoch, and refused with others: save the last ones for
-         which `update` returned True beside it, and `update` with them before loading.
-Workers: any number; new features count from the next pass on.
+DDP:     all ranks must build the design from the same features: send those of rank 0 to all.
+Resume:  a state is of the features of its epoch, and refused with others: save them beside it, and
+         make the same loader of them before loading.
+Workers: any number.
 """
 
 import torch
@@ -26,13 +26,13 @@ for name, design in arms.items():
     body = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU())
     model = torch.nn.Sequential(body, torch.nn.Linear(32, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
-    loader = dmsgd.torch.loader(dataset, design)
-    for _ in range(10):
+    for epoch in range(10):
+        if name == "changing" and epoch > 0:
+            design = dmsgd.diversify(embed(body, dataset), k=20, labels=y, w=0.7)
+        loader = dmsgd.torch.loader(dataset, design, seed=epoch)
         for inputs, targets in loader:
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
-        if name == "changing":
-            loader.sampler.update(embed(body, dataset))  # same labels and w
     accuracy = (model(test_X).argmax(1) == test_y).float().mean()
     print(f"{name}: balanced test accuracy {accuracy:.3f}")

@@ -33,8 +33,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(_FOLDER))
 
 #: Only these may be missing: without any other a test must fail.
 OPTIONAL = {
-    "accelerate", "atheris", "dask", "datasets", "distributed", "gensim", "hypothesis",
-    "lightning", "polars", "pyarrow", "skactiveml", "torch", "torchdata", "transformers", "zarr",
+    "accelerate", "atheris", "dask", "datasets", "distributed", "hypothesis", "lightning",
+    "polars", "pyarrow", "skactiveml", "torch", "torchdata", "transformers", "zarr",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import dmsgd
-from dmsgd.inputs.alignment import aligned, by_position
+from dmsgd.inputs.alignment import aligned
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(40, 6))
@@ -102,26 +102,6 @@ def test_a_wrong_length_is_named_as_such():
         dmsgd.diversify(FRAME, 4, pd.Series(Y, index=NAMES)[:39], 0.5)
 
 
-def test_scikit_learn_matches_by_position_and_never_in_another_order():
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    import dmsgd.sklearn
-
-    def learnt(X, y, **params):
-        made = linear_model.SGDClassifier(random_state=0)
-        model = dmsgd.sklearn.Diversified(made, k=4, w=0.5, epochs=1.0, random_state=0)
-        return model.fit(X, y, **params).coef_.tolist()
-
-    expected = learnt(X, Y)
-    series = pd.Series(Y, index=NAMES)
-    assert learnt(FRAME.to_numpy(), series) == learnt(FRAME, series) == expected
-    assert learnt(X, pd.Series(Y, index=SHUFFLED)) == expected  # as a pipeline passes them
-    for other in (series.iloc[SHUFFLED], pd.Series(Y)):
-        with pytest.raises(ValueError, match=r"^y and X have different indexes"):
-            learnt(FRAME, other)
-    with pytest.raises(ValueError, match=r"^sample_weight and X"):
-        learnt(FRAME, series, sample_weight=pd.Series(Q))
-
-
 def test_the_quality_of_a_selector_is_matched_by_index():
     pytest.importorskip("sklearn")
     import dmsgd.sklearn
@@ -152,9 +132,3 @@ def test_a_selector_takes_labels_of_the_index_as_select_does():
     ).tolist()  # fmt: skip
     with pytest.raises(ValueError, match="given names 1 label"):
         chosen(FRAME, *by_index, given=["nobody"])
-
-
-def test_positions_are_kept_where_one_has_no_index():
-    assert by_position(Y, FRAME, "y") is Y
-    assert by_position(None, FRAME, "y") is None
-    assert by_position(pd.Series(Y, index=SHUFFLED), X, "y").tolist() == Y.tolist()

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
-from dmsgd.designs import recipe
+from dmsgd.designs import build
 from dmsgd.kernels import coreset, nystrom, pivoted_cholesky
 
 RNG = np.random.default_rng(4)
@@ -24,7 +24,7 @@ def matrix(spectrum):
 MADE = {
     "pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(kernel, size, seed=seed),
     "plain pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(
-        kernel, size, seed=seed, oversampling=1.0, block=1
+        kernel, size, seed=seed, oversampling=1.0
     ),
     "Nyström": lambda kernel, size, seed=1: nystrom(kernel, size, seed=seed),
     "Nyström, pivots": lambda kernel, size, seed=1: nystrom(kernel, size, "pivots", seed),
@@ -174,12 +174,12 @@ def test_memory_is_asked_for_first(monkeypatch):
 @pytest.fixture
 def a_fifth(monkeypatch):
     """Factors from 1,000 items on and of 300 landmarks: the same rule in a fifth of the size."""
-    assert (recipe.EXACT_ITEMS, recipe.FACTOR_RANK) == (
+    assert (build.EXACT_ITEMS, build.FACTOR_RANK) == (
         5000,
         1600,
     )  # as documented
-    monkeypatch.setattr(recipe, "EXACT_ITEMS", 1000)
-    monkeypatch.setattr(recipe, "FACTOR_RANK", 300)
+    monkeypatch.setattr(build, "EXACT_ITEMS", 1000)
+    monkeypatch.setattr(build, "FACTOR_RANK", 300)
 
 
 @pytest.mark.usefixtures("a_fifth")
@@ -238,7 +238,7 @@ def test_landmarks_are_not_added_in_vain_or_beyond_the_limits(monkeypatch, limit
     X = np.random.default_rng(0).normal(size=(1100, 14))
     scale = (2 if limit else 1) * dmsgd.designs.suggest_scale(X, 20)
     for name, value in limit.items():
-        monkeypatch.setattr(recipe, name, value)
+        monkeypatch.setattr(build, name, value)
     with pytest.warns(dmsgd.KernelWarning, match=r"300 of the 1,100 items .* exact"):
         assert dmsgd.diversify(X, 20, kernel="rbf", scale=scale).spectrum.rank == 300
 

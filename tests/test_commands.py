@@ -510,7 +510,7 @@ def test_help_has_an_example(command):
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["", "inspect", "sample", "select"])
 def test_examples_in_the_help_work(folder, command):
-    pattern = r"^ +dmsgd ((?:inspect|sample|select) (?!.*--cluster).*(?:-k|--until) .*)$"
+    pattern = r"^ +dmsgd ((?:inspect|sample|select) .*(?:-k|--until) .*)$"
     examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
     columns = {"embedding": np.vstack([X, -X])[:, :8].tolist(), "score": np.arange(600.0)}
@@ -566,7 +566,7 @@ def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
     (folder / "dmsgd-demo" / "digits.html").write_text("precious")
     work = sys.modules["dmsgd.commands.demo"]
-    monkeypatch.setattr(work, "batches_table", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr(work, "compare_labelled", lambda *_: pytest.fail("work was done"))
     fails("demo", "digits.html exists; use --force to replace it, or --out")
     assert (folder / "dmsgd-demo" / "digits.html").read_text() == "precious"
 

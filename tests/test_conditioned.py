@@ -1,4 +1,4 @@
-"""A k-DPP given items in and out has the law of enumeration, wherever its eigenvectors are."""
+"""A k-DPP given items has the law of enumeration, wherever its eigenvectors are."""
 
 import pickle
 import re
@@ -20,7 +20,7 @@ from contracts import (
 )
 from dmsgd.features import array
 from dmsgd.features.blocks import in_blocks
-from dmsgd.kernels.conditioned import conditional, without
+from dmsgd.kernels.conditioned import conditional
 from dmsgd.samplers import reference
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
 
@@ -28,12 +28,10 @@ RNG = np.random.default_rng(11)
 CLOUD = RNG.normal(size=(300, 12)) * np.linspace(0.5, 2, 300)[:, None]
 
 
-def given_law(L, k, items, exclude=()):
-    """P(Y) over all k-subsets, conditioned on containing the items and none that are excluded."""
+def given_law(L, k, items):
+    """P(Y) over all k-subsets, conditioned on containing the items."""
     law = kdpp_law(L, k)
-    inside = {
-        Y: p if set(items) <= set(Y) and not set(exclude) & set(Y) else 0.0 for Y, p in law.items()
-    }
+    inside = {Y: p if set(items) <= set(Y) else 0.0 for Y, p in law.items()}
     total = sum(inside.values())
     return {Y: p / total for Y, p in inside.items()}
 
@@ -99,69 +97,28 @@ EXCLUDED = {
 
 
 @pytest.mark.parametrize("name", EXCLUDED)
-def test_excluded_items_equal_enumeration(name):
+def test_kernels_without_some_items_equal_enumeration(name):
     name, items, exclude = EXCLUDED[name]
     kernel, k = KERNELS[name]
-    design = dmsgd.KDPP(kernel, k).given(items, exclude=exclude)
-    law = given_law(matrix(kernel), k, items, exclude)
+    kept = np.setdiff1d(np.arange(kernel.n), exclude)
+    items = np.searchsorted(kept, items)
+    design = dmsgd.KDPP(kernel.subset(kept), k).given(items)
+    law = given_law(matrix(kernel)[np.ix_(kept, kept)], k, items)
     check_closed_forms(design, law)
     check_draws(design, law, size=2000)
-    assert (design.inclusion()[exclude] == 0).all()
-    assert (design.joint(exclude[0], np.arange(design.n)) == 0).all()
-
-
-def test_excluded_items_of_blocks_texts_and_factors_are_the_same(monkeypatch):
-    whole = dmsgd.KDPP(dmsgd.kernels.Linear(CLOUD), 6).given([3, 250], exclude=[0, 9, 9, 299])
-    monkeypatch.setattr(array, "STORED", 0)
-    for kind in (in_blocks, sparse.csr_array):
-        kernel = dmsgd.kernels.Linear(kind(CLOUD))
-        each = dmsgd.KDPP(kernel, 6).given([3, 250], exclude=[299, 9, 0])
-        assert not each._rest.spectrum.eigenvectors.stored
-        assert (each.inclusion()[[0, 9, 299]] == 0).all()
-        np.testing.assert_allclose(each.inclusion(), whole.inclusion(), atol=1e-12)
-        np.testing.assert_array_equal(each.sample(20, seed=1), whole.sample(20, seed=1))
-        assert each.fingerprint() == whole.fingerprint()
-        cut = dmsgd.kernels.exact(kernel, tol=0.2)  # the features are not its factor
-        L = (V := np.asarray(cut.vectors)) * cut.values @ V.T
-        L[[0, 9]] = L[:, [0, 9]] = 0.0
-        expected = dmsgd.KDPP(L, 2).inclusion()
-        b = dmsgd.KDPP(cut, 2).given(exclude=[0, 9]).inclusion()
-        np.testing.assert_allclose(b, expected, atol=1e-10)
-
-
-def test_what_is_excluded_is_part_of_the_identity():
-    design = dmsgd.KDPP(dmsgd.kernels.Linear(CLOUD), 6)
-    prints = {design.given(exclude=out).fingerprint() for out in ([], [1], [2], [1, 2])}
-    assert len(prints | {design.given([1]).fingerprint()}) == 5
-    assert "without 2" in repr(design.given(exclude=[1, 2]))
-    again = pickle.loads(pickle.dumps(design.given([3], exclude=[1])))
-    np.testing.assert_array_equal(
-        again.sample(5, seed=0), design.given([3], exclude=[1]).sample(5, seed=0)
-    )
-
-
-def test_a_spectrum_without_any_item_has_an_identity_of_its_own():
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(3)))
-    nothing = without(spectrum, np.arange(3))
-    assert nothing.rank == 0
-    assert nothing.fingerprint() != spectrum.fingerprint()
 
 
 def test_conditions_can_follow_each_other():
     kernel, k = KERNELS["full rank"]
     design = dmsgd.KDPP(kernel, k)
-    chained = design.given([7]).given([3, 7], exclude=[1]).given(exclude=[2])
-    law = given_law(matrix(kernel), k, [3, 7], [1, 2])
+    chained = design.given([7]).given([3, 7])
+    law = given_law(matrix(kernel), k, [3, 7])
     check_closed_forms(chained, law)
     check_draws(chained, law, size=2000)
     assert chained.given_items.tolist() == [3, 7]
     once = design.given([3]).given([7])
     assert once.fingerprint() == design.given([3, 7]).fingerprint()
     np.testing.assert_array_equal(once.sample(9, seed=1), design.given([3, 7]).sample(9, seed=1))
-    with pytest.raises(ValueError, match="item 3 is both"):
-        once.given(exclude=[3])
-    with pytest.raises(ValueError, match="item 2 is never drawn"):
-        chained.given([2])
     with pytest.raises(ValueError, match="do not fit"):
         once.given([0, 1, 2])
 
@@ -176,36 +133,6 @@ def test_a_batch_that_is_given_is_certain():
     assert design.second_moment(CLOUD) == pytest.approx(
         np.sum(CLOUD[design.given_items].sum(0) ** 2)
     )
-
-
-def test_greedy_sets_avoid_what_is_excluded():
-    design = dmsgd.KDPP(dmsgd.kernels.Linear(CLOUD), 6)
-    out = design.greedy_map()[:2]
-    kept = np.setdiff1d(np.arange(300), out)
-    expected = kept[dmsgd.KDPP(dmsgd.kernels.Linear(CLOUD[kept]), 6).greedy_map()]
-    assert design.given(exclude=out).greedy_map().tolist() == expected.tolist()
-
-
-def test_an_approximation_stays_one():
-    spectrum = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(CLOUD), 20)
-    part = dmsgd.KDPP(spectrum, 3).given(exclude=range(200))._whole.spectrum
-    assert 1 > part.trace_error > spectrum.trace_error > 0
-
-
-@pytest.mark.parametrize(
-    ("exclude", "error", "word"),
-    [
-        (range(6), ValueError, "exclude"),
-        ([3], ValueError, "exclude"),
-        ([8], ValueError, "exclude"),
-        ([0.5], TypeError, "exclude"),
-        ([0, 1, 2], dmsgd.RankError, "independent"),
-    ],
-)
-def test_too_much_to_exclude_is_refused(exclude, error, word):
-    F = np.vstack([np.eye(3), np.ones((5, 3)) * np.arange(1.0, 6.0)[:, None]])
-    with pytest.raises(error, match=word):
-        dmsgd.KDPP(dmsgd.kernels.Linear(F), 3).given([3], exclude=exclude)
 
 
 def test_draws_are_functions_of_seed_and_number():
@@ -386,8 +313,9 @@ def test_hard_spectra_equal_enumeration(first):
             kept = np.setdiff1d(np.arange(len(F)), others[: (len(F) - k) // 2])
             if kept.size == len(F):
                 continue
-            b = design.given(items, exclude=others[: (len(F) - k) // 2]).inclusion()[kept]
-            true = precise.enumerated(F[kept], k, np.searchsorted(kept, items).tolist())
+            places = np.searchsorted(kept, items).tolist()
+            b = dmsgd.KDPP(dmsgd.kernels.Linear(F).subset(kept), k).given(places).inclusion()
+            true = precise.enumerated(F[kept], k, places)
             assert np.abs(b - true).max() <= said(caught), seed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import cache, partial
-from threading import Barrier, current_thread, main_thread
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from dmsgd.samplers.cuda import program  # noqa: E402
 from dmsgd.samplers.cuda.sampler import cuda_sampler  # noqa: E402
-from dmsgd.torch import DiverseSampler, loader, prefetch  # noqa: E402
+from dmsgd.torch import DiverseSampler, loader  # noqa: E402
 
 N, STEPS = 700, 6
 X = np.random.default_rng(1).normal(size=(N, 320)) / np.arange(1, 321) ** 0.5
@@ -111,21 +111,6 @@ def test_eigenvectors_may_come_from_another_stream():
     assert (found == known).all()
 
 
-@pytest.fixture(params=["two free cores", "every draw in a new thread"])
-def prefetching(request, monkeypatch):
-    """Draws are made ahead; training draws what is not there in time, or no draw at all."""
-    monkeypatch.setattr(prefetch, "_free_cores", lambda: 2)
-    draw = prefetch.Prefetcher._draw
-
-    def elsewhere(self):
-        if current_thread() is main_thread():
-            return in_background(lambda: draw(self)).result(timeout=300)
-        return draw(self)
-
-    if request.param == "every draw in a new thread":
-        monkeypatch.setattr(prefetch.Prefetcher, "_draw", elsewhere)
-
-
 def stateful(data, sampler, k):
     found = pytest.importorskip("torchdata.stateful_dataloader")
     return found.StatefulDataLoader(data, batch_size=k, sampler=sampler)
@@ -149,7 +134,7 @@ LOADERS = {
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # called by torchdata
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("kind", LOADERS)
-def test_loaders_hand_out_what_the_main_thread_draws(kind, k, prefetching):
+def test_loaders_hand_out_what_the_main_thread_draws(kind, k):
     design = on_gpu(k)
     known = drawn(design, 3 * STEPS)
     sampler = DiverseSampler(design, steps=STEPS)
@@ -161,7 +146,7 @@ def test_loaders_hand_out_what_the_main_thread_draws(kind, k, prefetching):
 
 # torch's backward pass runs in a thread of its own, and may say so of cuBLAS there.
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
-def test_a_model_trains_on_the_batches_of_a_loader(prefetching):
+def test_a_model_trains_on_the_batches_of_a_loader():
     inputs = torch.tensor(X, dtype=torch.float32)
     targets = inputs[:, :10].argmax(dim=1)
     design = dmsgd.diversify(inputs.cuda(), k=64, labels=targets, w=0.5)
@@ -187,7 +172,7 @@ def test_a_model_trains_on_the_batches_of_a_loader(prefetching):
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs a second GPU")
 @pytest.mark.parametrize("k", SIZES)
-def test_the_second_gpu_draws_the_same_and_the_first_stays_current(k, prefetching):
+def test_the_second_gpu_draws_the_same_and_the_first_stays_current(k):
     driver, _ = program.bindings()
     design, known = on_gpu(k, "cuda:1"), drawn(on_gpu(k))
     before = int(driver.cuCtxGetCurrent()[1])

@@ -23,7 +23,6 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: Packages whose modules have another name.
 PACKAGE = {
     "sklearn": "scikit-learn",
-    "skactiveml": "scikit-activeml",
     "distributed": "dask",
     "cuda": "cuda-bindings",
     "cuda.bindings": "cuda-bindings",
@@ -33,7 +32,6 @@ PACKAGE = {
 BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch",),
-    "dmsgd.activeml": ("activeml", "sklearn"),
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),
     "dmsgd.samplers.cuda": ("torch",),
@@ -80,7 +78,7 @@ def test_every_import_of_the_experiments_is_declared() -> None:
     own = core.union(*(declared(EXTRAS[each]) for each in ("experiments", "sklearn")))
     for name, path in modules(ROOT / "experiments").items():
         assert foreign(path, top=True) <= own | {"torch"}, name  # of `dev`, for one model
-        assert foreign(path, top=False) <= own | {"torch", "scikit-activeml"}, name  # and some arms
+        assert foreign(path, top=False) <= own | {"torch"}, name
 
 
 def test_what_is_asked_for_is_what_the_extra_brings() -> None:

@@ -4,13 +4,10 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import dmsgd
-
 sys.path.insert(0, str(Path(__file__).parent))
-from frameworks import BEGIN, CELLS, LAUNCHES, PAGE, STEPS, TWO_RANKS, design, run, verdicts
+from frameworks import BEGIN, CELLS, LAUNCHES, PAGE, TWO_RANKS, design, run, verdicts
 
 pytestmark = pytest.mark.frameworks
 
@@ -69,20 +66,6 @@ def check_registered(*ranks):
     assert all("only it knows how many batches" in message for message in messages), messages
 
 
-def check_update(*ranks):
-    features = np.array(ranks[0]["features"])
-    made = dmsgd.diversify(features, k=design().k)
-    expected = made.sample(STEPS, seed=0)
-    parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
-    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
-    n, k = design().n, design().k
-    expected = dmsgd.Weighted(weights=np.arange(1, n + 1), k=k).sample(STEPS, seed=0)
-    parts = [np.array(rank["weighted"]).reshape(STEPS, -1) for rank in ranks]
-    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's weights
-    assert all("different designs" in rank["refused"] for rank in ranks)
-    assert all(rank["kept"] for rank in ranks)
-
-
 def check_sentences(rank):
     assert "batches of several datasets" in rank["refused"]
     assert rank["evaluated"]
@@ -99,7 +82,6 @@ BESIDE = {
     ("sentences", 1): check_sentences,
     ("supervised", 1): check_supervised,
     ("accelerated", 2): check_registered,
-    ("plain", 2): check_update,
 }
 
 

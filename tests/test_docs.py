@@ -44,8 +44,7 @@ def test_every_row_of_a_table_has_the_cells_of_its_heading(page):
 
 #: What a user may not have installed; an example that needs one of them runs where it is.
 OPTIONAL = (
-    "accelerate", "dask", "distributed", "gensim", "polars", "pyarrow", "skactiveml", "torch",
-    "zarr",
+    "accelerate", "dask", "distributed", "polars", "pyarrow", "torch", "zarr",
 )  # fmt: skip
 
 

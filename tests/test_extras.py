@@ -12,7 +12,9 @@ import pytest
 from dmsgd.inputs.messages import EXTRAS, require
 
 #: All that an environment without extras does not have.
-ABSENT = sorted({*(m for modules in EXTRAS.values() for m in modules), "gensim", "pandas"})
+ABSENT = sorted(
+    {*(m for modules in EXTRAS.values() for m in modules), "dask", "distributed", "pandas"}
+)
 
 BLOCKED = f"""
 import json, sys
@@ -73,8 +75,7 @@ print(json.dumps({
     "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
     **{name: told(lambda: importlib.import_module(name)) for name in (
-        "dmsgd.torch", "dmsgd.sklearn", "dmsgd.activeml")},
-    "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
+        "dmsgd.torch", "dmsgd.sklearn")},
     "demo": command("demo"),
 }))
 """
@@ -91,8 +92,6 @@ EXPECTED = {
         ("zarr", "x.zarr: reading Zarr", "zarr 3 and Python 3.11 or later", "zarr"),
         ("dmsgd.torch", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
-        ("dmsgd.activeml", "dmsgd.activeml", "scikit-learn and scikit-activeml", "activeml"),
-        ("cluster", "error: a cluster", "Dask and distributed", "dask"),
         ("demo", "error: the demo", "scikit-learn", "sklearn"),
     )
 }

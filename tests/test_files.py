@@ -494,7 +494,7 @@ def test_parquet_with_two_columns_of_one_name(tmp_path):
 
     table = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], ["a", "a"])
     parquet.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match="two columns 'a'"):
+    with pytest.raises(ValueError, match="2 columns 'a'"):
         load_features(tmp_path / "x.parquet")
 
 

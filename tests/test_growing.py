@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd.designs import recipe
+from dmsgd.designs import build
 from dmsgd.features import products
 from dmsgd.kernels import RBF, landmarks, nystrom
 from dmsgd.kernels.landmarks import GrowingLandmarks
@@ -18,7 +18,7 @@ X = np.random.default_rng(0).normal(size=(1500, 2))
 def a_fifth(monkeypatch):
     """Landmarks from 1,000 items on, 320 at most unless more are enough, and none too many."""
     for name, value in (("EXACT_ITEMS", 1000), ("FACTOR_RANK", 320), ("QUICK", 0.0)):
-        monkeypatch.setattr(recipe, name, value)
+        monkeypatch.setattr(build, name, value)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def sampled(monkeypatch):
     """Landmarks are chosen among 1,280 of the items, and 150 others tell how good they are."""
     for name, value in (("WHOLE", 1000), ("SAMPLE", 600), ("HELD", 150)):
         monkeypatch.setattr(landmarks, name, value)
-    monkeypatch.setattr(recipe, "GROWTH", 1)
+    monkeypatch.setattr(build, "GROWTH", 1)
 
 
 def whole_error(design, X):
@@ -73,7 +73,7 @@ def test_a_design_is_the_same_if_rounding_decides_for_one_landmark_more(monkeypa
 @pytest.mark.usefixtures("a_fifth")
 def test_landmarks_that_take_no_time_are_not_spared(monkeypatch):
     few = dmsgd.diversify(X, 10, kernel="rbf").spectrum
-    monkeypatch.setattr(recipe, "QUICK", 1500 * 250.0**2)
+    monkeypatch.setattr(build, "QUICK", 1500 * 250.0**2)
     more = dmsgd.diversify(X, 10, kernel="rbf").spectrum
     assert few.rank < more.rank == 250
     assert more.batch_error(10) < 0.01 * few.batch_error(10)

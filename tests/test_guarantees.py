@@ -434,7 +434,6 @@ def test_what_is_asked_is_part_of_the_identity():
         dmsgd.kernels.pivoted_cholesky(rbf, 30),
         dmsgd.kernels.pivoted_cholesky(rbf, 31),
         dmsgd.kernels.pivoted_cholesky(rbf, 30, seed=1),
-        dmsgd.kernels.pivoted_cholesky(rbf, 30, block=16),
         dmsgd.kernels.pivoted_cholesky(rbf, tol=0.1),
         dmsgd.kernels.coreset(rbf, 20),
         dmsgd.kernels.coreset(rbf, 21),

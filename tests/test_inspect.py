@@ -135,9 +135,9 @@ def test_near_duplicates_are_exact_or_say_what_was_searched(monkeypatch):
 
 
 def test_no_kernel_is_decomposed_unless_a_k_dpp_is_asked_for(monkeypatch):
-    from dmsgd.designs.recipe import Recipe
-
-    monkeypatch.setattr(Recipe, "build", lambda *given: pytest.fail("a kernel was decomposed"))
+    for place in ("diagnostics.study", "designs.build"):
+        whole = f"dmsgd.{place}.kdpp_of"
+        monkeypatch.setattr(whole, lambda *given: pytest.fail("a kernel was decomposed"))
     inspect(FEATURES, 8, LABELS).html()
 
 

@@ -33,11 +33,6 @@ KERNELS = {
     "linear, k = 1": (dmsgd.kernels.Linear(FEATURES), 1),
     "wide": (dmsgd.kernels.Linear(RNG.normal(size=(7, 20))), 4),
     "rbf": (dmsgd.kernels.RBF(FEATURES), 3),
-    "product": (
-        dmsgd.kernels.Product(dmsgd.kernels.Linear(FEATURES), dmsgd.kernels.RBF(FEATURES)),
-        3,
-    ),
-    "product of features": (dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(FEATURES[:, :2])]), 3),
     "full rank": (dmsgd.kernels.Precomputed(FULL), 4),
     "full rank, k = n": (dmsgd.kernels.Precomputed(FULL[:5, :5]), 5),
     "rank deficient": (dmsgd.kernels.Precomputed(DUPLICATED @ DUPLICATED.T), 3),

@@ -39,7 +39,6 @@ SOME = {
     "rbf": lambda B: dmsgd.kernels.RBF(B),
     "sparse rbf": lambda B: dmsgd.kernels.RBF(sparse.csr_array(B)),
     "matrix": lambda B: dmsgd.kernels.Precomputed(B @ B.T),
-    "product": lambda B: dmsgd.kernels.Product(dmsgd.kernels.Linear(B), dmsgd.kernels.RBF(B)),
     "part": lambda B: dmsgd.kernels.Precomputed(B @ B.T).subset([0, 1, 2]),
 }
 
@@ -85,19 +84,6 @@ def test_distances_at_the_end_of_the_range_are_right_or_refused(kind):
     for call in (dmsgd.kernels.RBF, partial(dmsgd.diversify, k=2), partial(dmsgd.select, k=2)):
         with pytest.raises(ValueError, match="so large that their squares overflow; rescale"):
             call(far)
-
-
-def test_products_of_kernels_refuse_what_is_no_kernel():
-    one = dmsgd.kernels.Linear([[1.0, 0.0], [0.0, 0.0]])
-    with pytest.raises(ValueError, match="all features are zero"):
-        dmsgd.kernels.Product(one, dmsgd.kernels.Linear([[0.0], [1.0]]))
-    with pytest.raises(ValueError, match="same items, got 2 and 3"):
-        dmsgd.kernels.Product(one, dmsgd.kernels.Linear(sparse.eye_array(3)))
-    for scale, what in ((1e-120, "so small that their squares vanish"), (1e140, "that overflow")):
-        with pytest.raises(ValueError, match=f"the product of A and B has values {what}; rescale"):
-            dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(scale * np.eye(2))])
-    with pytest.raises(TypeError, match="Product needs a kernel"):
-        dmsgd.kernels.Product(one, np.eye(2))
 
 
 ROWS = np.random.default_rng(3).normal(size=(7, 4))

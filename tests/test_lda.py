@@ -2,8 +2,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from gensim.matutils import Sparse2Corpus
-from gensim.models import LdaModel
 from scipy import sparse
 from scipy.special import psi
 from sklearn.cluster import MiniBatchKMeans
@@ -14,9 +12,7 @@ from dmsgd import lda
 
 N, WORDS, TOPICS, K = 60, 12, 3, 5
 COUNTS = np.random.default_rng(0).poisson(0.7, size=(N, WORDS))
-DOCUMENTS = [[(w, int(c)) for w, c in enumerate(row) if c] for row in COUNTS]
 DESIGN = dmsgd.diversify(COUNTS, k=K)
-NAMES = {w: str(w) for w in range(WORDS)}
 
 
 def model(**changes):
@@ -73,7 +69,7 @@ def test_larger_batch_size_is_the_same_and_parameters_stay():
         COUNTS.tolist(),
         sparse.csr_array(COUNTS),
         sparse.coo_matrix(COUNTS),
-        pd.DataFrame(COUNTS, columns=list(NAMES.values())),
+        pd.DataFrame(COUNTS, columns=[str(w) for w in range(WORDS)]),
         pl.DataFrame(COUNTS),
     ],
     ids=["list", "CSR", "COO", "pandas", "polars"],
@@ -96,78 +92,6 @@ def test_stopped_training_goes_on_where_it_was():
     np.testing.assert_array_equal(parts.components_, whole.components_)
 
 
-class Watched(LdaModel):
-    """gensim's model, which remembers what each update was made of."""
-
-    def __init__(self, **options):
-        self.updates = []
-        super().__init__(
-            id2word=NAMES, num_topics=TOPICS, random_state=0, dtype=np.float64, **options
-        )
-
-    def do_estep(self, chunk, state=None):
-        self.chunk = chunk
-        return super().do_estep(chunk, state)
-
-    def do_mstep(self, rho, other, extra_pass=False):
-        before = self.state.get_lambda()
-        super().do_mstep(rho, other, extra_pass)
-        tilde = self.eta + N / K * other.sstats
-        expected = (1 - rho) * before + rho * tilde
-        exact = np.allclose(self.state.get_lambda(), expected, rtol=1e-12)
-        self.updates.append((self.chunk, rho, self.state.numdocs, exact))
-
-
-def documents(batches):
-    return [[DOCUMENTS[i] for i in batch] for batch in batches]
-
-
-def test_gensim_makes_one_step_of_algorithm_2_a_draw():
-    watched = Watched()
-    lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=30, seed=1)
-    chunks, rhos, sizes, exact = zip(*watched.updates, strict=True)
-    assert list(chunks) == documents(DESIGN.sample(30, seed=1))
-    np.testing.assert_allclose(rhos, (1.0 + np.arange(30)) ** -0.5)
-    assert set(sizes) == {N}
-    assert all(exact)
-
-
-def test_gensim_training_goes_on_where_it_was():
-    whole, parts = Watched(), Watched()
-    lda.train_gensim(whole, DOCUMENTS, DESIGN, steps=9)
-    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=4)
-    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=0, start=4)
-    lda.train_gensim(parts, DOCUMENTS, DESIGN, steps=5, start=4)
-    assert [u[:3] for u in parts.updates] == [u[:3] for u in whole.updates]
-    assert parts.state.numdocs == N
-
-
-@pytest.mark.parametrize("seed", [3, np.random.SeedSequence(3)])
-def test_gensim_gets_the_documents_of_the_seed_from_any_batch_on(seed):
-    watched = Watched()
-    lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=3, seed=seed, start=67)
-    assert [update[0] for update in watched.updates] == documents(DESIGN.sample(70, seed)[67:])
-
-
-def test_settings_of_gensims_model_do_not_count():
-    whole, other = Watched(), Watched(chunksize=7, update_every=3, passes=2)
-    for watched in (whole, other):
-        lda.train_gensim(watched, DOCUMENTS, DESIGN, steps=9)
-    assert [u[:3] for u in other.updates] == [u[:3] for u in whole.updates]
-
-
-def test_gensims_own_corpus_of_a_sparse_matrix():
-    columns = Sparse2Corpus(sparse.csr_matrix(COUNTS), documents_columns=False)
-    expected, watched = Watched(), Watched()
-    lda.train_gensim(expected, DOCUMENTS, DESIGN, 4)
-    lda.train_gensim(watched, columns, DESIGN, 4)
-    np.testing.assert_array_equal(watched.get_topics(), expected.get_topics())
-
-
-def in_gensim(corpus=DOCUMENTS, design=DESIGN, steps=1, **options):
-    return lambda: lda.train_gensim(Watched(), corpus, design, steps, **options)
-
-
 NEGATIVE, MISSING = COUNTS - 1, np.where(COUNTS > 2, np.nan, COUNTS)
 BAD = {
     "batch_size": (
@@ -185,15 +109,6 @@ BAD = {
     "negative CSR": (
         lambda: lda.train(model(), sparse.csr_array(NEGATIVE), DESIGN, 1), ValueError, "negative"),
     "missing": (lambda: lda.train(model(), MISSING, DESIGN, 1), ValueError, "counts has .* NaN"),
-    "gensim other n": (in_gensim(DOCUMENTS[:9]), ValueError, "9 items, the design 60"),
-    "gensim steps": (in_gensim(steps=-1), ValueError, "steps must be"),
-    "gensim start": (in_gensim(start=-1), ValueError, "start must be"),
-    "gensim schedule": (
-        in_gensim(design=dmsgd.presample(DESIGN, 3), steps=4), ValueError, "the schedule has 3"),
-    "gensim stream": (in_gensim(iter(DOCUMENTS)), TypeError, "indexed corpus"),
-    "gensim matrix": (in_gensim(sparse.csr_array(COUNTS)), TypeError, "Sparse2Corpus"),
-    "gensim model": (
-        lambda: lda.train_gensim(model(), DOCUMENTS, DESIGN, 1), TypeError, "gensim's LdaModel"),
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ BASE = {
     "inspect": ["x.npy", "-k", "3", "--page", "out.html", "--labels", "y.npy", "--force"],
     "demo": ["--force"],
 }
-BEGINNINGS = {"demo": "dmsgd.commands.demo.batches_table"}
+BEGINNINGS = {"demo": "dmsgd.commands.demo.compare_labelled"}
 #: What an option needs beside it to mean anything.
 WITH = {"scale": ["--kernel", "rbf"]}
 

@@ -1,7 +1,7 @@
 """Every block of code of README.md and of the pages in docs runs, in order, in an empty folder.
 
 A page finds what its reader has at hand (`READER`), and every block finds what the blocks before it
-made. Commands run too; of those that take minutes or need a cluster the options alone are read.
+made. Commands run too; of those that take minutes the options alone are read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ import zarr
 
 zarr.save("features.zarr", X)
 dask_array = dask.array.from_array(X, chunks=(100, 80))
-client = dask.distributed.Client(processes=False, n_workers=1, dashboard_address=":0")
+cluster = dask.distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0")
+scheduler_address = cluster.scheduler_address
 parts = [scipy.sparse.csr_array(np.maximum(part, 0)) for part in np.split(X, 4)]
 pathlib.Path("corpus").mkdir()
 for number, part in enumerate(parts):
@@ -149,7 +150,7 @@ def run_command(line: str) -> None:
     while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
         words = words[1:]
     program, rest = words[0], words[1:]
-    if program == "dmsgd" and (rest[0] in LONG or "--cluster" in rest):
+    if program == "dmsgd" and rest[0] in LONG:
         app.commands[rest[0]].make_context(rest[0], rest[1:])
     elif program == "dmsgd":
         answer = CliRunner().invoke(app, rest)
@@ -209,8 +210,9 @@ def test_every_block_runs(name, tmp_path, monkeypatch, capsys):
                 for line in code.splitlines():
                     run_command(line)
     finally:
-        if "client" in found:
-            found["client"].close()
+        for held in ("client", "cluster"):
+            if held in found:
+                found[held].close()
 
 
 def test_the_first_example_is_short_and_prints():

@@ -183,11 +183,8 @@ def test_plain_averages_over_an_epoch_are_exact(rng):
     np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 8)
 
 
-@pytest.mark.parametrize("free", [0, 2])
-def test_a_sampler_shows_every_item_once_an_epoch(rng, monkeypatch, free):
-    """Also where a core is free, and makes the next epoch meanwhile."""
+def test_a_sampler_shows_every_item_once_an_epoch(rng):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("dmsgd.torch.prefetch._free_cores", lambda: free)
     design = dmsgd.Partition(dmsgd.cells(rng.normal(size=(96, 12)), 8))
     sampler = dmsgd.torch.DiverseSampler(design, seed=5)
     data = torch.utils.data.TensorDataset(torch.arange(96))

@@ -98,12 +98,6 @@ def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
     assert design.spectrum.trace_error == factor.trace_error > 0
 
 
-def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> None:
-    design = dmsgd.diversify(features(50, 6), 4, target="uniform")
-    again = design.recipe.build(as_features(features(50, 6, seed=9)), 4)
-    np.testing.assert_allclose(again.inclusion(), 4 / 50, rtol=1e-6)
-
-
 def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
     F, k = as_features(features(40, 8)), 5
     target = k * random_target(40) / random_target(40).sum()

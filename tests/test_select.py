@@ -218,7 +218,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("-k 301 -o c.csv", "-k 301 new items .*at most 300"),
+        ("-k 301 -o c.csv", "k=301 new items .*at most 300"),
         ("-k 5 --given 7,300,1e3 -o c.csv", "--given 7,300,1e3 names 2 numbers .*: 300, 1e3"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt names 300 numbers that no item has: a, "),
         ("-k 5 --exclude none.txt -o c.csv", r"no file none\.txt"),
@@ -226,7 +226,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --exclude -1 -o c.csv", "--exclude -1 names 1 number that no item has: -1"),
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
-        ("-k 5 --quality minus.txt -o c.csv", "--quality must not be negative"),
+        ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
         ("-k 5 -o c.xlsx", r"must end in \.csv or \.parquet or \.jsonl or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),

@@ -293,6 +293,36 @@ def test_batches_of_weight_0_are_not_passed_on(estimator):
         list(nothing)
 
 
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_weights_of_items_reach_their_batches(unbiased):
+    estimator, weights = Recorder(), 1 + np.arange(60.0)
+    options = {"seed": 2, "unbiased": unbiased, "sample_weight": weights.tolist()}
+    list(train_sklearn(estimator, X, Y, DESIGN, 9, **options))
+    expected = weights * (4 * dmsgd.unbiased_weights(DESIGN) if unbiased else 1)
+    for batch, (_, _, _, given) in zip(DESIGN.sample(9, seed=2), estimator.calls, strict=True):
+        np.testing.assert_array_equal(given, expected[batch])
+
+
+def test_other_arguments_reach_every_batch_those_per_item_in_parts():
+    seen = []
+
+    class Custom:
+        def partial_fit(self, data, target, **options):
+            seen.append(options)
+
+    list(train_sklearn(Custom(), X, Y, DESIGN, 3, costs=list(range(60)), rate=0.5, note="a"))
+    for batch, options in zip(DESIGN.sample(3, seed=0), seen, strict=True):
+        assert options.pop("costs").tolist() == batch.tolist()
+        assert options == {"rate": 0.5, "note": "a"}
+
+
+def test_several_labels_per_item():
+    several = np.column_stack([X[:, 0] > 0, X[:, 1] > 0]).astype(int)
+    network = MLPClassifier((8,), random_state=0)
+    list(train_sklearn(network, X, several, DESIGN, 15))
+    assert network.predict(X).shape == (60, 2)
+
+
 def test_sklearn_training_goes_on_where_it_was():
     whole, parts = SGDClassifier(random_state=0), SGDClassifier(random_state=0)
     list(train_sklearn(whole, X, Y, DESIGN, 10))
@@ -331,7 +361,7 @@ BAD = {
         in_torch(design=dmsgd.presample(DESIGN, 70), steps=71), ValueError, "the schedule has 70"),
     "never drawn": (in_torch(design=NEVER, unbiased=True), ValueError, "never drawn.*item 59"),
     "sklearn other n": (in_sklearn(GaussianNB(), X[:9]), ValueError, "9 items, the design 60"),
-    "sklearn y": (in_sklearn(GaussianNB(), y=Y[:9]), ValueError, "y has 9 entries for 60 items"),
+    "sklearn y": (in_sklearn(GaussianNB(), y=Y[:9]), ValueError, "y has 9 items, the design 60"),
     "sklearn X None": (in_sklearn(GaussianNB(), None), TypeError, "X is None"),
     "sklearn X a number": (in_sklearn(GaussianNB(), 1.0), ValueError, "one row per item"),
     "sklearn steps": (in_sklearn(GaussianNB(), steps=-1), ValueError, "at least 0, got -1"),
@@ -340,6 +370,11 @@ BAD = {
     "no sample_weight": (
         in_sklearn(IncrementalPCA(), unbiased=True), TypeError,
         "IncrementalPCA.partial_fit takes no sample_weight"),
+    "unknown argument": (
+        in_sklearn(GaussianNB(), sample_wieght=np.ones(60)), TypeError, "takes no sample_wieght;"),
+    "too few weights": (
+        in_sklearn(GaussianNB(), sample_weight=np.ones(59)), ValueError,
+        "sample_weight must have one number per item"),
     "no classes": (in_sklearn(SGDRegressor(), classes=[0]), TypeError, "takes no classes"),
     "sklearn never drawn": (
         in_sklearn(GaussianNB(), design=NEVER, unbiased=True), ValueError, "never drawn.*item 59"),

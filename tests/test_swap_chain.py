@@ -11,14 +11,7 @@ import dmsgd
 from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
 from dmsgd.compiled import swap
 from dmsgd.designs import swap_chain
-from dmsgd.designs.swap_chain import (
-    LEAST_STEPS,
-    SwapChain,
-    advance,
-    autocorrelation_time,
-    first_set,
-    r_hat,
-)
+from dmsgd.designs.swap_chain import LEAST_STEPS, SwapChain, advance, first_set
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))
@@ -319,33 +312,6 @@ def test_there_are_no_closed_forms(method):
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         SwapChain(**{"L": dmsgd.kernels.Linear(FEATURES), "k": 2, **arguments})
-
-
-def test_diagnose_tells_good_chains_from_bad_ones():
-    kernel = dmsgd.kernels.RBF(CLOUD)
-    good = SwapChain(kernel, 10).diagnose(100, seed=0, workers=2)
-    assert 0.5 < good.acceptance < 1
-    assert good.autocorrelation_time < 1.5
-    assert good.effective_size == pytest.approx(400 / good.autocorrelation_time)
-    assert good.r_hat < 1.02
-    bad = SwapChain(kernel, 10, burn_in=0, thin=1).diagnose(100, seed=0)
-    assert bad.autocorrelation_time > 5
-    assert bad.r_hat > 1.05
-    free = SwapChain(dmsgd.kernels.Precomputed(np.eye(20)), 5).diagnose(50, seed=0)
-    assert free.acceptance == pytest.approx(1 - 5 / 20, abs=0.02)
-    assert (free.autocorrelation_time, free.r_hat) == (1.0, 1.0)
-
-
-def test_diagnostics_of_a_known_chain():
-    rng, rho = np.random.default_rng(0), 0.8
-    chains = np.zeros((4, 20_000))
-    for t in range(1, 20_000):
-        chains[:, t] = rho * chains[:, t - 1] + rng.normal(size=4)
-    assert autocorrelation_time(chains) == pytest.approx((1 + rho) / (1 - rho), rel=0.1)
-    assert r_hat(chains) == pytest.approx(1.0, abs=0.002)
-    apart = chains + np.array([[0], [0], [0], [5]])
-    assert r_hat(apart) > 1.2
-    assert r_hat(np.array([[1.0] * 4, [2.0] * 4])) == np.inf
 
 
 def test_pickling_and_provenance():

@@ -8,7 +8,6 @@ from dmsgd.polynomials import (
     eigenvector_inclusion,
     eigenvector_joint,
     log_binomial,
-    log_elementary_symmetric,
     log_polynomial,
     log_polynomial_gradient,
     log_polynomials,
@@ -121,32 +120,7 @@ def test_real_size():
     assert eigenvector_inclusion(values, 80).sum() == pytest.approx(80, abs=1e-9)
 
 
-def test_logs_of_elementary_symmetric_polynomials(spectrum):
-    values, _ = spectrum
-    logs = log_elementary_symmetric(np.append(values[::-1], [0.0, 0.0]), values.size + 2)
-    exact = [mpmath.log(e) for e in exact_polynomials(values, values.size)]
-    assert max(abs(log - true) for log, true in zip(logs, exact, strict=False)) < 1e-10
-    assert np.isneginf(logs[-2:]).all()
-
-
 def test_products_of_all_sets_add_up():
     values = RNG.random(6)
     sums = [sum(map(np.prod, combinations(values, size))) for size in range(5)]
-    np.testing.assert_allclose(np.exp(log_elementary_symmetric(values.tolist(), 4)), sums)
-    assert log_elementary_symmetric([0.0, 0.0], 2).tolist() == [0.0, -np.inf, -np.inf]
-
-
-@pytest.mark.parametrize(
-    ("values", "k", "error", "word"),
-    [
-        ([-1.0, 2.0], 1, ValueError, "values"),
-        ([1e308, 1e308], 1, ValueError, "rescale"),
-        ([], 1, ValueError, "values"),
-        ([1.0], -1, ValueError, "k"),
-        ([1.0], 1.5, TypeError, "k"),
-        (["a"], 1, TypeError, "values"),
-    ],
-)
-def test_wrong_values_are_refused(values, k, error, word):
-    with pytest.raises(error, match=word):
-        log_elementary_symmetric(values, k)
+    np.testing.assert_allclose(np.exp(log_polynomials(values, 4)[:, -1]), sums)

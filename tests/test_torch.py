@@ -150,16 +150,6 @@ def test_loader_of_a_sampler_that_takes_a_part_has_batches_of_that_part():
     assert [left + right for left, right in zip(*parts, strict=True)] == draws()
 
 
-def test_loss_weights_of_the_design_before_an_update_are_refused():
-    batches = loader(ITEMS, DESIGN, steps=STEPS, loss_weights=True)
-    list(batches)
-    batches.sampler.update(dmsgd.diversify(X[:, :9], k=K))
-    with pytest.raises(ValueError, match=r"weights are of another design.*make the loader again"):
-        next(iter(batches))
-    again = loader(ITEMS, batches.sampler, loss_weights=True)
-    assert seen(again) == draws(1, design=dmsgd.diversify(X[:, :9], k=K))
-
-
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_each_draw(world):
     parts = [
@@ -290,8 +280,7 @@ def test_state_of_another_design_is_refused():
     for load in (sampler.resume, *loads):
         with pytest.raises(ValueError, match="another sampler or design: design"):
             load(state)
-    sampler.update(other)
-    sampler.resume(state)
+    DiverseSampler(other, steps=STEPS).resume(state)
     schedule = dmsgd.presample(DESIGN, steps=STEPS)  # draws of the design, so a state of it too
     DiverseSampler(schedule, steps=STEPS).resume(state_of(DiverseSampler(DESIGN, steps=STEPS)))
 
@@ -337,17 +326,6 @@ def test_every_field_of_a_state_is_checked(name, values):
     assert state_of(sampler) == good  # nothing was taken from what was refused
     sampler.resume({**good, "consumed": STEPS * K})  # a whole epoch
     assert sampler.epoch == 2
-
-
-def test_state_after_update_is_of_the_design_that_is_drawn_from():
-    other = dmsgd.diversify(X[:, :9], k=K)
-    sampler = DiverseSampler(DESIGN, steps=STEPS)
-    stream = iter(sampler)
-    next(stream)
-    sampler.update(other)
-    assert stream.state_dict()["design"] == DESIGN.fingerprint()  # until the pass ends
-    list(stream)
-    assert state_of(sampler)["design"] == other.fingerprint()
 
 
 def test_a_schedule_has_its_own_seed_and_length():
@@ -616,6 +594,32 @@ def test_persistent_workers_go_through_the_epochs():
     assert seen(again) == draws(3)[4:]
 
 
+def test_new_features_and_weights_come_with_a_new_loader():
+    """One for each epoch, also after one that was left in the middle and resumed."""
+
+    def run(state=None, features=X):
+        seen, saved = [], None
+        for epoch in range(2 if state else 0, 3):
+            design = dmsgd.diversify(features, K)
+            batches = loader(ITEMS, design, steps=STEPS, seed=epoch)
+            if state:
+                batches.load_state_dict(state)
+                state = None
+            for (items,) in batches:
+                seen.append(items.tolist())
+                if (epoch, len(seen)) == (2, 2 * STEPS + 4):
+                    saved = batches.state_dict(), features
+            features = np.roll(features, seen[-1][0], axis=0)  # what training makes of them
+        return seen, saved
+
+    seen, saved = run()
+    rest, _ = run(*saved)
+    assert rest == seen[2 * STEPS + 4 :]
+    assert seen[2 * STEPS :] == draws(design=dmsgd.diversify(saved[1], K), seed=2)
+    with pytest.raises(ValueError, match="another sampler or design: design"):
+        loader(ITEMS, DESIGN, steps=STEPS, seed=2).load_state_dict(saved[0])
+
+
 def test_resume_does_not_replay():
     """Resuming late asks the design for the rest, and perhaps for the next epoch's beginning."""
     calls = []
@@ -637,57 +641,6 @@ def test_more_than_2_to_24_items():
     indices = np.array(list(sampler))
     assert indices.max() > 2**23
     assert (np.diff(np.sort(indices.reshape(200, 64), axis=1), axis=1) > 0).all()
-
-
-def test_update_takes_effect_at_the_next_pass():
-    labels = np.arange(N) % 4
-    sampler = DiverseSampler(dmsgd.diversify(X, K, labels=labels, w=0.5), steps=STEPS)
-    stream = iter(sampler)
-    head = list(islice(stream, K))
-    fresh = np.random.default_rng(1).normal(size=(N, 8))
-    sampler.update(fresh)
-    old = dmsgd.diversify(X, K, labels=labels, w=0.5)
-    assert head + list(stream) == flat(draws(design=old))
-    new = dmsgd.diversify(fresh, K, labels=labels, w=0.5)
-    assert list(sampler) == flat(draws(1, design=new))
-    sampler.update(dmsgd.Uniform(N, K))
-    assert list(sampler) == flat(draws(2, design=dmsgd.Uniform(N, K)))
-
-
-def test_update_needs_a_recipe_and_the_same_size():
-    with pytest.raises(TypeError, match="not made by"):
-        DiverseSampler(dmsgd.Uniform(N, K)).update(X)
-    with pytest.raises(ValueError, match="n=60, k=5; this sampler needs n=60, k=6"):
-        DiverseSampler(DESIGN).update(dmsgd.Uniform(N, 5))
-
-
-def test_update_takes_new_weights_at_the_next_pass():
-    losses, new = np.linspace(1, 2, N), np.linspace(3, 1, N)
-    old = dmsgd.Weighted(weights=losses, k=K)
-    sampler = DiverseSampler(old, steps=STEPS)
-    stream = iter(sampler)
-    head = list(islice(stream, K))
-    sampler.update(weights=torch.tensor(new))
-    before = stream.state_dict()
-    assert head + list(stream) == flat(draws(design=old))
-    assert list(sampler) == flat(draws(1, design=dmsgd.Weighted(weights=new, k=K)))
-    again = DiverseSampler(old, steps=STEPS)
-    again.resume(before)
-    assert list(again) == flat(draws(design=old)[1:])
-    again.update(weights=new)
-    assert state_of(again)["design"] == state_of(sampler)["design"]
-
-
-def test_update_of_weights_that_a_design_does_not_have():
-    for design in (DESIGN, dmsgd.Stratified(np.arange(N) % 3, K)):
-        with pytest.raises(TypeError, match="no weights"):
-            DiverseSampler(design).update(weights=np.ones(N))
-    sampler = DiverseSampler(dmsgd.Weighted(weights=np.ones(N), k=K))
-    for arguments in ({}, {"X": X, "weights": np.ones(N)}, {"X": DESIGN, "weights": np.ones(N)}):
-        with pytest.raises(TypeError, match="weights"):
-            sampler.update(**arguments)
-    with pytest.raises(ValueError, match="shape"):
-        sampler.update(weights=np.ones(N + 1))
 
 
 class Kept(Dataset):

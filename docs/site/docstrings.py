@@ -20,8 +20,8 @@ LINKED = re.compile(r"(?:See also|Raises|warns with)\s(?:[^.`]|`[^`]*`)*")
 
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
 MODULES = (
-    "", "designs", "kernels", "spectra", "polynomials", "features", "targets", "torch", "sgd",
-    "lda", "sklearn", "diagnostics",
+    "", "designs", "kernels", "spectra", "features", "targets", "torch", "sgd", "lda", "sklearn",
+    "diagnostics",
 )  # fmt: skip
 
 IMPORTS = {"np": "import numpy as np", "torch": "import torch", "dmsgd": "import dmsgd"}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd import (  # noqa: I001 - not a statement for each name
-        activeml as activeml, designs as designs, diagnostics as diagnostics, errors as errors,
-        features as features, kernels as kernels, lda as lda, polynomials as polynomials,
-        sgd as sgd, sklearn as sklearn, spectra as spectra, targets as targets, torch as torch,
+        designs as designs, diagnostics as diagnostics, errors as errors, features as features,
+        kernels as kernels, lda as lda, sgd as sgd, sklearn as sklearn, spectra as spectra,
+        targets as targets, torch as torch,
     )  # fmt: skip
     from dmsgd.designs.build import diversify as diversify
     from dmsgd.designs.contract import Design as Design, unbiased_weights as unbiased_weights
@@ -57,8 +57,8 @@ _HOMES = {
 
 #: Public modules, loaded when first named; some of them load a framework.
 _MODULES = (
-    "activeml", "designs", "diagnostics", "errors", "features", "kernels", "lda", "polynomials",
-    "sgd", "sklearn", "spectra", "targets", "torch",
+    "designs", "diagnostics", "errors", "features", "kernels", "lda", "sgd",
+    "sklearn", "spectra", "targets", "torch",
 )  # fmt: skip
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

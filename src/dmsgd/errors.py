@@ -73,10 +73,7 @@ class RankError(InputError):
             **({"k": rank} if rank > 0 else {}),
             **({"kernel": "rbf"} if rbf else {}),
         )
-        self.k, self.rank, self.found, self.rbf = k, rank, found, rbf
-
-    def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str, bool]]:
-        return RankError, (self.k, self.rank, self.found, self.rbf)
+        self.k, self.rank, self.found, self.rbf = self.args = k, rank, found, rbf
 
 
 class TargetError(ValueError):

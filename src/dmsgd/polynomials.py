@@ -25,38 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
-from dmsgd.inputs.scalars import as_count
-from dmsgd.runtime.memory import reserve
-
-__all__ = ["log_elementary_symmetric"]
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 #: From this n on, four terms of Stirling's series are right to 1e-17.
 LARGE = 30.0
-
-
-def log_elementary_symmetric(values: Any, k: int) -> FloatArray:
-    """Return log e_0, ..., log e_k of some numbers >= 0, shape (k + 1,); -inf where e_l is zero.
-
-    e_l is the sum, over all sets of l of the values, of their products. e_k of the eigenvalues of L
-    is the normaliser of its k-DPP. Logarithms, because e_l itself overflows. O(rk) for r values.
-
-    >>> np.exp(log_elementary_symmetric([1.0, 2.0, 3.0], k=2)).round(6)
-    array([ 1.,  6., 11.])
-    """
-    given, k = as_numbers(values, "values", of="value"), as_count(k, "k", least=0)
-    with np.errstate(over="ignore"):
-        if given.min() < 0 or not np.isfinite(given.sum()):
-            raise ValueError(
-                f"values must be at least 0 and have a finite sum, got {given.min():g} to "
-                f"{given.max():g}; rescale them if they are too large"
-            )
-    positive = given[given > 0]
-    most = min(k, positive.size)
-    reserve((positive.size + 1) * (most + 1) + k, f"a table of {most:,} polynomials", "lower k")
-    logs = np.full(k + 1, -np.inf)
-    logs[: most + 1] = log_polynomials(positive, most)[:, -1]
-    return logs
 
 
 def ratios(values: FloatArray, k: int) -> FloatArray:

@@ -74,13 +74,10 @@ def train_torch(
     require("torch", "train_torch")
     import torch
 
-    for name, part, methods in (
-        ("model", model, ("parameters", "__call__")),
-        ("loss", loss, ("__call__",)),
-        ("optimizer", optimizer, ("zero_grad", "step")),
-    ):
-        if isinstance(part, type) or not all(hasattr(part, method) for method in methods):
-            raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
+    methods = {"model": "parameters", "loss": "__call__", "optimizer": "step"}
+    for (name, method), part in zip(methods.items(), (model, loss, optimizer), strict=True):
+        if isinstance(part, type) or not hasattr(part, method):
+            raise TypeError(f"{name} must have a method {method}, got {part!r}")
     unbiased = as_flag(unbiased, "unbiased")
     fields = data if isinstance(data, tuple) else ()
     if len(fields) < 2 or not all(isinstance(field, torch.Tensor) for field in fields):
@@ -122,6 +119,7 @@ def train_sklearn(
     seed: Seed = 0,
     unbiased: bool = False,
     start: int = 0,
+    sample_weight: Any = None,
     **params: Any,
 ) -> Iterator[Step]:
     """Return an iterator that calls `partial_fit` once per batch and yields a `Step` after it.
@@ -130,13 +128,14 @@ def train_sklearn(
               that need none (MiniBatchKMeans).
     classes:  passed at the first call if partial_fit takes it; by default the values of y.
     unbiased: pass sample_weight = k / (n b_i), whose mean over batches is 1.
-    params:   more arguments for partial_fit, such as sample_weight, which `unbiased` multiplies.
-              A batch gets its part of those that have one entry per item. One whose items all
-              have weight 0 is not passed on.
+    sample_weight: one number per item, which `unbiased` multiplies. A batch whose items all have
+              weight 0 is not passed on.
+    params:   more arguments for partial_fit. A batch gets its part of those that have one entry per
+              item.
 
     SGDClassifier makes k updates of one item each, and MLPClassifier divides by the sum of the
     batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters. Raises
-    TypeError if the estimator has no partial_fit. See also `dmsgd.sklearn.Diversified`.
+    TypeError if the estimator has no partial_fit.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.linear_model import SGDClassifier
@@ -146,29 +145,27 @@ def train_sklearn(
     >>> bool(model.score(X, y) > 0.8)
     True
     """
-    unbiased, X = as_flag(unbiased, "unbiased"), as_indexable(X, "X")
-    check_design(design, X.shape[0], "X")
-    if y is not None:
-        y = as_indexable(y, "y")
-        if y.shape[0] != design.n:
-            raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
-    first = _first_call(estimator, y, classes, unbiased, params)
-    batches = design.stream(seed).batches(start, steps)
-    if (weights := params.get("sample_weight")) is not None:
-        params["sample_weight"] = weights = as_numbers(weights, "sample_weight", design.n)
+    unbiased, given = as_flag(unbiased, "unbiased"), {"X": X} if y is None else {"X": X, "y": y}
+    rows = {name: as_indexable(value, name) for name, value in given.items()}
+    for name, value in rows.items():
+        check_design(design, value.shape[0], name)
+    if sample_weight is not None:
+        params["sample_weight"] = as_numbers(sample_weight, "sample_weight", design.n)
     if unbiased:
         unit = design.k * unbiased_weights(design)
-        params["sample_weight"] = unit if weights is None else unit * weights
+        params["sample_weight"] = unit * params.get("sample_weight", 1.0)
+    first = _first_call(estimator, rows.get("y"), classes, params)
+    batches = design.stream(seed).batches(start, steps)
     each = {name: value for name, value in params.items() if np.shape(value)[:1] == (design.n,)}
     each = {name: as_indexable(value, name) for name, value in each.items()}
-    weighted = weights is not None and bool(weights.any())
+    weighted = np.any(params.get("sample_weight", 0.0))
 
     def updates(extra: dict[str, Any]) -> Iterator[Step]:
         for t, batch in batches:
-            arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
             parts = {name: take(value, batch) for name, value in each.items()}
             # Estimators raise, or divide by 0, if all weights are 0.
             if not weighted or parts["sample_weight"].any():
+                arguments = (take(value, batch) for value in rows.values())
                 estimator.partial_fit(*arguments, **{**params, **parts, **extra})
                 extra = {}
             yield Step(t, batch, None)
@@ -176,9 +173,7 @@ def train_sklearn(
     return updates(first)
 
 
-def _first_call(
-    estimator: Any, y: Any, classes: Any, unbiased: bool, params: dict[str, Any]
-) -> dict[str, Any]:
+def _first_call(estimator: Any, y: Any, classes: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Return what only the first partial_fit gets; raise for arguments that it does not take."""
     name = type(estimator).__name__
     if isinstance(estimator, type) or not hasattr(estimator, "partial_fit"):
@@ -186,16 +181,12 @@ def _first_call(
     takes = inspect.signature(estimator.partial_fit).parameters
     if y is None and "y" in takes and takes["y"].default is inspect.Parameter.empty:
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
-    if unbiased and "sample_weight" not in takes:
-        raise TypeError(f"{name}.partial_fit takes no sample_weight, which unbiased=True needs")
-    if not any(each.kind is each.VAR_KEYWORD for each in takes.values()):
-        for unknown in params.keys() - takes:
-            raise TypeError(f"{name}.partial_fit takes no {unknown}; leave it out")
-    if "classes" not in takes:
-        if classes is not None:
-            raise TypeError(f"{name}.partial_fit takes no classes; leave them out")
-        return {}
-    if classes is None and y is not None:
+    if classes is None and y is not None and "classes" in takes:
         outputs = math.prod(y.shape[1:])  # several: labels that are there (1) or not (0)
         classes = np.unique(np.asarray(y)) if outputs == 1 else np.arange(outputs)
-    return {} if classes is None else {"classes": classes}
+    first = {} if classes is None else {"classes": classes}
+    if not any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+        for unknown in {**params, **first}.keys() - takes:
+            also = ", which unbiased=True passes, too" if unknown == "sample_weight" else ""
+            raise TypeError(f"{name}.partial_fit takes no {unknown}{also}; leave it out")
+    return first

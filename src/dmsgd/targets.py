@@ -24,7 +24,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear, exact
-from dmsgd.kernels.combined import Quality
+from dmsgd.kernels.feature_kernels import Quality
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomial
 from dmsgd.runtime.progress import Progress, one_work
 from dmsgd.samplers.conditional_poisson import extrapolate
@@ -77,7 +77,9 @@ def prescribe(kernel: Kernel | Spectrum, k: int, target: Any, tol: float = 1e-6)
     origin = digest("prescribe", kernel.fingerprint(), k, identity, tol.hex())
     with one_work():
         F = _unit_rows(kernel)
-        return Linear.computed(_scaled(F, _solve(F, k, b, tol)), origin)
+        found = Linear(_scaled(F, _solve(F, k, b, tol)))
+    found.origin = origin
+    return found
 
 
 def as_target(value: Any, n: int, k: int) -> FloatArray:
@@ -162,9 +164,10 @@ def _solve(F: Features, k: int, target: FloatArray, tol: float) -> FloatArray:
         report(max(0.01, float(np.log(most / error) / np.log(most / tol))))
         if step in CHECKED:
             _raise_if_infeasible(F, target, b)
-        plain = _centred(theta + gap)
+        plain = theta + gap
         past.append((theta, gap))
-        theta = _centred(extrapolate(past, target))
+        theta = extrapolate(past, target)
+        plain, theta = plain - plain.mean(), theta - theta.mean()  # a constant changes nothing
     _raise_if_infeasible(F, target, nearest)
     raise TargetError(
         f"after {step} steps the inclusion probabilities are still off by up to {error:.2g} of "
@@ -186,11 +189,6 @@ def _inclusion(F: Features, theta: FloatArray, k: int) -> tuple[FloatArray, floa
 
 def _scaled(F: Features, theta: FloatArray) -> Features:
     return F.mapped(ScaleRows(np.exp(theta / 2)))
-
-
-def _centred(theta: FloatArray) -> FloatArray:
-    """Return θ with mean 0: a constant only changes the scale of the whole kernel."""
-    return np.asarray(theta - theta.mean())
 
 
 def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None:

@@ -117,13 +117,6 @@ FEW_ITEMS = Kind(
     },
 )  # fmt: skip
 
-#: Items that are excluded, of which two may be given.
-OTHERS = Kind(
-    {"none": lambda s: [], "one": lambda s: [s.n - 1], "uint8": lambda s: np.uint8([s.n - 1] * 2)},
-    {**kinds.ITEMS.bad, "all": lambda s: range(s.n)},
-    {"given": lambda s: [0], "many": lambda s: range(2, s.n)},
-)
-
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
 NINE = np.random.default_rng(0).normal(size=(9, 2))
@@ -305,7 +298,6 @@ SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
     "RBF": lambda s: dmsgd.kernels.RBF(s.X),
     "Precomputed": lambda s: dmsgd.kernels.Precomputed(s.X @ s.X.T),
-    "Product": lambda s: dmsgd.kernels.Product(s.kernel, s.kernel),
 }
 
 METHODS = {
@@ -338,7 +330,7 @@ METHODS = {
     **{
         f"KDPP.given{which}": Call(
             method(make, "given"),
-            {"items": kinds.GIVEN_ITEMS, "exclude": OTHERS},
+            {"items": kinds.GIVEN_ITEMS},
             results.is_design,
         )
         for which, make in {
@@ -349,7 +341,7 @@ METHODS = {
     **{
         f"DPP.given{which}": Call(
             method(make, "given"),
-            {"items": kinds.GIVEN_ITEMS.without("too many"), "exclude": OTHERS.without("all")},
+            {"items": kinds.GIVEN_ITEMS.without("too many")},
             results.is_dpp,
         )
         for which, make in {
@@ -366,21 +358,6 @@ METHODS = {
         method(given.DESIGN_ODD["DPP"], "log_prob"),
         {"batches": kinds.BATCHES_OF_ANY_SIZE},
         results.is_log_probability,
-    ),
-    "Weighted.with_weights": Call(
-        method(lambda s: dmsgd.Weighted(weights=s.weights, k=s.k), "with_weights"),
-        {"weights": kinds.WEIGHTS},
-        results.is_design,
-    ),
-    "SwapChain.diagnose": Call(
-        method(SOME_OF["SwapChain"], "diagnose"),
-        {
-            "size": Kind({"4": lambda s: 4}, kinds.COUNT.bad, kinds.COUNT.good),
-            "seed": SEED,
-            "chains": kinds.COUNT,
-            "workers": kinds.WORKERS,
-        },
-        results.is_anything,
     ),
     "Schedule.sample": Call(
         method(given.DESIGN_ODD["Schedule"], "sample"),
@@ -427,9 +404,6 @@ KERNELS = {
         },
         results.is_kernel,
     ),
-    "Product": Call(
-        plain(dmsgd.kernels.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
-    ),
 }
 
 FEATURES = {
@@ -451,14 +425,6 @@ FEATURES = {
 SHARE = Kind({"0": lambda s: 0, "0.5": lambda s: 0.5}, {**kinds.FRACTION.bad, "1": lambda s: 1})
 
 SPECTRA = {
-    "log_elementary_symmetric": Call(
-        plain(dmsgd.polynomials.log_elementary_symmetric),
-        {
-            "values": kinds.WEIGHTS.without("too short", "too long", "all zero"),
-            "k": Kind(kinds.COUNT_OR_ZERO.good, kinds.COUNT_OR_ZERO.bad),
-        },
-        lambda logs, s, given: results.is_log_polynomials(logs, int(given["k"])),
-    ),
     "exact": Call(
         plain(dmsgd.kernels.exact),
         {"kernel": kinds.KERNEL, "tol": kinds.FRACTION},
@@ -482,7 +448,6 @@ SPECTRA = {
             "tol": kinds.FRACTION.optional(),
             "seed": SEED,
             "oversampling": kinds.POSITIVE.without("np.float32"),
-            "block": kinds.COUNT,
         },
         results.is_spectrum,
     ),
@@ -657,7 +622,7 @@ DIAGNOSTICS = {
 
 #: Where names that are not those of dmsgd itself are public.
 MODULES = (
-    "designs", "kernels", "spectra", "polynomials", "features", "targets", "diagnostics",
+    "designs", "kernels", "spectra", "features", "targets", "diagnostics",
 )  # fmt: skip
 HOMES = {name: module for module in MODULES for name in getattr(dmsgd, module).__all__}
 

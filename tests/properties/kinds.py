@@ -11,8 +11,7 @@ import given
 import numpy as np
 from given import Size
 
-from dmsgd.samplers import rejection
-from dmsgd.samplers.paper_algorithm import reference
+from dmsgd.samplers import reference, rejection
 
 Makers = dict[str, Callable[[Size], Any]]
 

@@ -124,13 +124,6 @@ def is_dpp(design, s, arguments):
     assert (likely <= 1e-9).all()
 
 
-def is_log_polynomials(logs, k):
-    assert logs.shape == (k + 1,)
-    assert logs[0] == 0
-    assert not np.isnan(logs).any()
-    assert (logs < np.inf).all()
-
-
 def is_probability(result, s, arguments):
     assert result.dtype == np.float64
     assert (result >= 0).all()

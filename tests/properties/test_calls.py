@@ -27,20 +27,20 @@ SIZES = st.builds(
 
 #: Modules that users type.
 MODULES = (
-    "designs", "kernels", "polynomials", "spectra", "features", "targets", "sgd", "lda", "sklearn",
-    "diagnostics", "torch",
+    "designs", "kernels", "spectra", "features", "targets", "sgd", "lda", "sklearn", "diagnostics",
+    "torch",
 )  # fmt: skip
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
-    "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
-    "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
-    "diagnostics.Inspection", "kernels.Kernel", "sgd.Step", "torch.Loader",
+    "Precomputed.landmark_features", "RBF.landmark_features", "RankError", "SamplingError",
+    "Schedule", "Selection", "TargetError", "designs.ClosedForm", "diagnostics.Inspection",
+    "kernels.Kernel", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
-    "computed", "facts", "fitted", "from_recipe", "inclusion_error", "lines", "log_det", "message",
-    "replaced", "second_moment", "stream", "warn_rounding",
+    "facts", "inclusion_error", "lines", "log_det", "message", "replaced", "second_moment",
+    "stream", "warn_rounding",
 }  # fmt: skip
 
 

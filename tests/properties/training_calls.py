@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import given
 import kinds
 import numpy as np
@@ -11,10 +9,9 @@ import pandas as pd
 import results
 import torch
 from calls import FEW_ITEMS, LABELS, POSITIVE_SHARE, SEED, Call, plain
-from gensim.models import LdaModel
 from kinds import Kind
 from sklearn.decomposition import LatentDirichletAllocation
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from torch.utils.data import IterableDataset, TensorDataset
 
 import dmsgd
@@ -44,17 +41,6 @@ def each_loss(outputs, targets):
 
 def topics(s):
     return LatentDirichletAllocation(2, batch_size=s.k, total_samples=s.n)
-
-
-def documents(s):
-    return [[(word, 1)] for word in range(s.n)]
-
-
-def gensim_model(s):
-    words = {word: str(word) for word in range(s.n)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return LdaModel(id2word=words, num_topics=2, eval_every=None, random_state=0)
 
 
 def is_log_probabilities(logs, s, arguments):
@@ -145,11 +131,6 @@ def all_of(function):
     return lambda s, **arguments: list(function(**arguments))
 
 
-def fit(s, X, y, estimator, sample_weight, **options):
-    diverse = dmsgd.sklearn.Diversified(estimator, **{"k": s.k, "epochs": 1.0, **options})
-    return diverse.fit(X, y, sample_weight=sample_weight)
-
-
 def chosen(s, X, quality, given, exclude, **options):
     selector = dmsgd.sklearn.DiverseSelector(**options)
     return selector.fit(X, None, quality, given, exclude).selected_idx_
@@ -175,16 +156,9 @@ def classifier(s):
 
 ESTIMATOR = Kind(
     {"SGDClassifier": classifier},
-    {**given.NOTHING_LIKE_IT, "no partial_fit": lambda s: dmsgd.sklearn.Diversified(classifier(s))},
+    {**given.NOTHING_LIKE_IT, "no partial_fit": lambda s: LogisticRegression()},
 )
 SHARD = Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad)
-
-
-def updated(design, weights):
-    """Return a sampler of a design whose weights are changed."""
-    sampler = dmsgd.torch.DiverseSampler(design)
-    sampler.update(weights=weights)
-    return sampler
 
 
 def state_with(**changed):
@@ -252,10 +226,6 @@ EPOCH = Kind(
 FRAMEWORKS = ("sklearn",)
 #: Weights that are negative or overflow are for the estimator to refuse.
 SAMPLE_WEIGHT = kinds.NUMBERS.optional().without("1e308")
-#: As in scikit-learn, which asks NumPy.
-RANDOM_STATE = Kind({"0": lambda s: 0, "None": lambda s: None}, kinds.SEED.bad).without(
-    "np.random", "-1", "True"
-)
 
 TRAINING = {
     "sgd.train_torch": Call(
@@ -298,38 +268,6 @@ TRAINING = {
             **STEPS,
         },
         is_steps,
-        FRAMEWORKS,
-    ),
-    "lda.train_gensim": Call(
-        plain(lda.train_gensim),
-        {
-            "model": Kind({"LdaModel": gensim_model}, given.NOTHING_LIKE_IT),
-            "corpus": Kind({"list": documents}, {**given.NOTHING_LIKE_IT, "X": TABLE.good["CSR"]})
-            .without("structured", "sets in an array", "dict"),
-            "design": DRAWN,
-            **STEPS,
-        },
-        lambda nothing, s, given: None,
-        FRAMEWORKS,
-    ),
-    "sklearn.Diversified": Call(
-        fit,
-        {
-            "X": TABLE.without("broken array"),
-            "y": TARGETS,
-            "estimator": ESTIMATOR.without("class"),
-            "batches": kinds.named("k-DPP", "weighted", "stratified", "uniform"),
-            "k": kinds.BATCH_SIZE.without("above n"),  # then batches have n items
-            "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
-            "kernel": kinds.named("linear"),
-            "standardize": kinds.FLAG,
-            "normalize": kinds.OPTIONAL_FLAG,
-            "epochs": kinds.POSITIVE.without("1e300"),
-            "unbiased": kinds.FLAG,
-            "random_state": RANDOM_STATE,
-            "sample_weight": SAMPLE_WEIGHT,
-        },
-        lambda model, s, given: results.is_design(model.design_),
         FRAMEWORKS,
     ),
     "sklearn.DiverseSelector": Call(
@@ -410,11 +348,6 @@ TRAINING = {
         plain(dmsgd.torch.WithLossWeights),
         {"dataset": DATASET, "design": kinds.CLOSED},
         lambda data, s, given: results.is_finite(data.loss_weights, s, given),
-    ),
-    "torch.DiverseSampler (weights)": Call(
-        lambda s, weights: updated(dmsgd.Weighted(weights=s.weights, k=s.k), weights),
-        {"weights": kinds.WEIGHTS},
-        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
     ),
     "torch.labels": Call(
         plain(dmsgd.torch.labels),

@@ -2,8 +2,8 @@
 
 python tests/soak/workers.py [--kills 20] [--every 3] [--steps 20000] [--workers 3]
 
-Designs in memory, which the workers draw from, and features on the cluster, which they search, take
-turns. A new worker comes for each that is killed, and the next is killed once it is there.
+Features are on the cluster, whose workers search them. A new worker comes for each that is killed,
+and the next is killed once it is there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dask_processes import DaskProcesses
 from watch import Progress, announce, finish, options
 
 import dmsgd
-from dmsgd.features.dask import connected
+from distributed import Client
 
 K = 8
 
@@ -40,7 +40,7 @@ def main(arguments=None):
     progress, failures, schedules = Progress(given.kills, "kills"), [], 0
     with (
         DaskProcesses(given.workers) as processes,
-        connected(processes.address) as client,
+        Client(processes.address) as client,
         tempfile.TemporaryDirectory() as folder,
     ):
         client.wait_for_workers(given.workers)
@@ -58,14 +58,10 @@ def main(arguments=None):
         killer.start()
         try:
             while killer.is_alive():
-                seed, design = schedules, alone
-                if schedules % 2:
-                    with client.as_current():
-                        design = dmsgd.diversify(
-                            da.from_array(X, chunks=(200, 40)), K, kernel="linear", normalize=False
-                        )
+                seed, array = schedules, da.from_array(X, chunks=(200, 40))
+                design = dmsgd.diversify(array, K, kernel="linear", normalize=False)
                 path = Path(folder) / f"{seed}.npy"
-                drawn = dmsgd.presample(design, given.steps, seed, path, client=client)
+                drawn = dmsgd.presample(design, given.steps, seed, path)
                 if not np.array_equal(drawn.batches, alone.sample(given.steps, seed)):
                     failures.append(f"schedule {seed} differs from the one drawn alone")
                 schedules += 1

@@ -23,7 +23,7 @@ from dmsgd.commands.demo import demo
 from dmsgd.commands.inspect import inspect
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
-from dmsgd.commands.terminal import echo_error, open_streams
+from dmsgd.commands.terminal import echo, echo_error, open_streams
 from dmsgd.errors import HasFixes, as_options
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
@@ -31,7 +31,7 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 #: Packages whose versions decide what dmsgd computes or can read.
 PACKAGES = (
     "numpy", "scipy", "numba", "llvmlite", "threadpoolctl", "click", "scikit-learn", "pandas",
-    "pyarrow", "zarr", "dask", "torch", "lightning", "transformers", "gensim", "imbalanced-learn",
+    "pyarrow", "zarr", "dask", "torch", "lightning", "transformers", "imbalanced-learn",
 )  # fmt: skip
 
 
@@ -42,7 +42,9 @@ class Commands(click.Group):
         """Return what the command returns; exit with 2 on bad input and 130 on Ctrl-C."""
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+                warnings.showwarning = lambda message, *_, **__: echo_error(
+                    f"warning: {one_line(message)}"
+                )
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
@@ -53,12 +55,7 @@ class Commands(click.Group):
             raise click.exceptions.Exit(2) from None
 
 
-def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Print a warning without the line of code that it comes from."""
-    echo_error(f"warning: {one_line(message) if isinstance(message, Warning) else message}")
-
-
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException | str) -> str:
     """Return the message of `error` without line breaks, with options for arguments."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -71,12 +68,11 @@ def one_line(error: BaseException) -> str:
 def _known_options(arguments: Mapping[str, object]) -> str:
     """Return arguments as options, but those that the command which runs does not have."""
     context = click.get_current_context(silent=True)
-    if context is None:
-        return as_options(arguments)
-    name = context.find_root().invoked_subcommand
-    parameters = app.commands[name].params if name else ()
-    known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
+    command = app.commands.get(context.find_root().invoked_subcommand or "") if context else None
     options = (as_options({name: value}) for name, value in arguments.items())
+    if command is None:
+        return " ".join(options)
+    known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     return " ".join(each for each in options if each.split()[0] in known)
 
 
@@ -88,29 +84,22 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
     from llvmlite.binding import get_host_cpu_name
     from threadpoolctl import threadpool_info
 
-    lines = [
-        ("dmsgd", __version__),
-        ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
-        ("system", platform.platform()),
-        ("processor", f"{get_host_cpu_name()}, {os.cpu_count()} cores"),
-    ]
+    rows = [("dmsgd", __version__), ("python", sys.version), ("system", platform.platform())]
+    rows.append(("processor", f"{get_host_cpu_name()}, {os.cpu_count()} cores"))
     for each in threadpool_info():
         if each["user_api"] == "blas":
-            kind = each.get("architecture") or "any processor"
-            library = f"{each['internal_api']} {each['version']}"
-            lines.append(("blas", f"{library}, {kind}, {each['num_threads']} threads"))
+            library = f"{each['internal_api']} {each['version']} {each.get('architecture', '')}"
+            rows.append(("blas", f"{library}, {each['num_threads']} threads"))
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            lines.append((name, version(name)))
-    if "torch" in dict(lines):
-        try:
-            from torch import cuda
+            rows.append((name, version(name)))
+    with suppress(ImportError, OSError):  # torch is missing or damaged
+        from torch import cuda
 
-            gpus = [cuda.get_device_name(number) for number in range(cuda.device_count())]
-        except (ImportError, OSError) as error:  # a damaged torch is what is asked about
-            gpus = [f"torch cannot be imported ({type(error).__name__})"]
-        lines += [("cuda", gpu) for gpu in gpus or ["none that torch sees"]]
-    click.echo("\n".join(f"{name:16}  {what}" for name, what in lines))
+        gpus = [cuda.get_device_name(number) for number in range(cuda.device_count())]
+        rows += [("cuda", gpu) for gpu in gpus or ["none that torch sees"]]
+    for name, what in rows:
+        echo(f"{name:16}  {what}")
     ctx.exit()
 
 

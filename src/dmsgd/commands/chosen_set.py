@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
-from dmsgd.commands.options import options_named
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
+from dmsgd.designs.build import prepared, warn_dominating_column
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.recipe import dominating_column, prepared
-from dmsgd.errors import as_options, warn_kernel
-from dmsgd.features import Features
+from dmsgd.errors import as_options
 from dmsgd.features.map_types import Normalize
 from dmsgd.files.contract import Column
 from dmsgd.files.tables import column_names, read_entries
@@ -55,22 +53,20 @@ def choose(
     k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
     lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
-    if output is not None:
-        check_output(output, OUTPUTS, inputs, force)
-        if output.suffix.lower() == ".parquet":
-            require("parquet", f"{output}: writing Parquet")
-    if page is not None:
-        check_output(page, (".html", ".htm"), inputs, force)
+    suffix = ".csv" if output is None else output.suffix.lower()
+    for path, suffixes in ((output, OUTPUTS), (page, (".html", ".htm"))):
+        if path is not None:
+            check_output(path, suffixes, inputs, force)
+    if suffix == ".parquet":
+        require("parquet", f"{output}: writing Parquet")
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
     asked["at_least"] = group_numbers("--at-least", asked["at_least"])
-    with options_named():
-        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
-        thread_count(asked["workers"])
+    Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+    thread_count(asked["workers"])
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
-    say = echo_error if output is None else echo
-    began = time.perf_counter()
+    say, began = echo_error if output is None else echo, time.perf_counter()
     X, about = files.load()
     n, pictures = X.shape[0], load_images(images)
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
@@ -83,12 +79,13 @@ def choose(
     asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
     if cover is not None:
         asked["cover"] = prepared(maps, files.load_like(cover, X.shape[1]), X)
-    F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
+    F, other = prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
     if metric == "euclidean" and F.d > 1:
-        _warn_of_column(F, files.feature_names())
-    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+        effect = "the set covers little else"
+        warn_dominating_column(F, effect, names=files.feature_names())
+    with progress_bar("the set (the first run of all compiles the sampler)"):
         found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         F = F.mapped(Normalize()) if metric == "cosine" else F
         if not isinstance(found, Selection):
@@ -99,48 +96,34 @@ def choose(
     way = WAYS.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(len(found), 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if how == 'greedy' else 'coverage':8}  {'; '.join(figures.sentences())}")
-    facts = {"chosen": way, **facts_of(about, found, free, asked)}
-    for name in ("quality", "groups", "spent"):
-        if name in facts:
-            say(f"{name:8}  {facts[name]}")
-    suffix = ".csv" if output is None else output.suffix.lower()
-    columns = columns_of(files, found, how != "greedy", about, n, suffix)
-    html = b""
+    facts = facts_of(about, found, free, asked)
+    for name, text in facts.items():
+        say(f"{name:8}  {text}")
+    table = io.BytesIO()
+    write_rows(table, suffix, columns_of(files, found, how != "greedy", about, n, suffix))
+    written = {} if output is None else {output: table.getvalue()}
     if page is not None:
+        rows = " of rows of length 1" * (metric == "cosine")
+        measure = f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"
+        facts = {"chosen": way, "similarity": measure, **facts}
         if maps.changed():
             facts["features"] = as_options(maps.changed())
-        name = (output or page).name
         with progress_bar("the page"):
-            html = selection_page(F, figures, about, facts, name, pictures).encode()
-    table = io.BytesIO()
-    write_rows(table, suffix, columns)
-    for path, content in ((output, table.getvalue()), (page, html)):
-        if path is not None:
-            with atomic_write(path, force) as file:
-                file.write(content)
+            html = selection_page(F, figures, about, facts, (output or page).name, pictures)
+        written[page] = html.encode()
+    for path, content in written.items():
+        with atomic_write(path, force) as file:
+            file.write(content)
     for line in table.getvalue().decode().splitlines() if output is None else ():
         echo(line)
-    if output or page:
-        say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
+    if written:
+        say(f"written   {' and '.join(map(str, written))}")
     if "label" in about and output is not None:
         cells = {
-            "items": lambda items, drawn: f"{items:,}",
             "chosen": lambda items, drawn: f"{drawn:,}",
             "at random": lambda items, drawn: f"{len(found) * items / free.size:,.1f}",
         }
         echo_classes(about["label"][free], np.searchsorted(free, found.items), cells)
-
-
-def _warn_of_column(F: Features, names: Sequence[str]) -> None:
-    """Warn if one column of features makes nearly all distances."""
-    if (found := dominating_column(F)) is not None:
-        place, share = found
-        name = names[place] if len(names) == F.d else f"{place} (from 0)"
-        warn_kernel(
-            f"column {name!r} makes {share:.2%} of all squared distances, so the set covers little "
-            f"else: drop it if it is no feature, or standardize if columns are in different units",
-            standardize=True,
-        )
 
 
 def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
@@ -149,18 +132,15 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
     ids:     of all items, each once; their numbers if they have no others.
     columns: names of the column of a file that holds ids.
     """
-    places: dict[str, int] = {}
-    if texts:
-        places = {cell(each): item for item, each in enumerate(ids)}  # as in an earlier output
-        places |= {str(each): item for item, each in enumerate(ids)}
+    kinds = (cell, str) if texts else ()  # `cell`: as in an earlier output
+    places = {kind(each): item for kind in kinds for item, each in enumerate(ids)}
     found: set[int] = set()
     for text in texts:
-        if FILE.search(text) and text not in places:
+        listed = [text] if text in places else text.split(",")
+        if text not in places and FILE.search(text):
             held = column_names(text)
             path = next((f"{text}:{name}" for name in columns if name in held), text)
             listed = [str(each) for each in read_entries(path).tolist()]
-        else:
-            listed = [text] if text in places else text.split(",")
         listed = [each if each in places else each.strip() for each in listed]
         if unknown := [each for each in listed if each not in places]:
             what = counted(len(unknown), "number" if "item" in columns else "id")
@@ -174,16 +154,15 @@ def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] |
     """Return what --at-most or --at-least says: one number for all groups, or some by name."""
     found: dict[str, int] = {}
     for text in texts:
-        name, _, digits = text.rpartition("=")
+        (name, _, digits), problem = text.rpartition("="), ""
         if not re.fullmatch("[0-9]{1,18}", digits.strip(), re.ASCII):
+            problem = f"{visible(text, SHOWN)} is no number of items"
+        elif name in found or "" in found or (found and not name):
+            problem = f"is given twice for {visible(name or 'a group', NAME)}"
+        if problem:
             raise ValueError(
-                f"{option} {visible(text, SHOWN)} is no number of items; give one for all groups, "
-                f"such as {option} 50, or one for a group, such as {option} web=50"
-            )
-        if name in found or "" in found or (found and not name):
-            raise ValueError(
-                f"{option} is given twice for {visible(name or 'a group', NAME)}; give one number "
-                f"for all groups, or one for each of some"
+                f"{option} {problem}; give one number for all groups, such as {option} 50, or one "
+                f"for each of some, such as {option} web=50"
             )
         found[name] = int(digits)
     return found.get("", found or None)
@@ -193,8 +172,7 @@ def facts_of(
     about: Mapping[str, Any], found: Selection, free: IntArray, asked: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return facts about a set, by name, in words; asked: the arguments of `dmsgd.select`."""
-    rows = " of rows of length 1" * (asked["metric"] == "cosine")
-    facts = {"similarity": f"exp(-d²/m), d distance{rows}, m = {number(found.scale, 3)}"}
+    facts = {}
     if "quality" in about and len(found):
         ours, random = (number(about["quality"][each].mean(), 3) for each in (found.items, free))
         facts["quality"] = f"{ours} on average, {random} at random"
@@ -219,10 +197,9 @@ def columns_of(
     if suffix in NUMBERS_ALONE:
         return columns
     if gains:
-        numbers = {"gain": found.gains, "covered": found.coverage[1:]}
-        for name, column in (numbers | {"stands_for": found.stands_for}).items():
-            digits = [float(f"{each:.6g}") for each in column.tolist()]
-            columns.append((name, np.array(digits, dtype=np.float64)))
+        numbers = found.gains, found.coverage[1:], found.stands_for
+        for name, column in zip(("gain", "covered", "stands_for"), numbers, strict=True):
+            columns.append((name, np.array([float(f"{each:.6g}") for each in column.tolist()])))
     of_files = {KNOWN[name] for name, path in files.beside.items() if path not in files.names}
     columns += [(name, column[found.items]) for name, column in about.items() if name in of_files]
     if files.table is None:

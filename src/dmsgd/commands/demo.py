@@ -1,8 +1,7 @@
-"""`dmsgd demo`: a diverse batch and what to label, on one screen, and a page."""
+"""`dmsgd demo`: what to label, and a page."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +12,10 @@ from dmsgd.commands.terminal import echo, echo_table
 from dmsgd.inputs.messages import require
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
 #: Items to choose from, numbers of them that are labelled, and repetitions.
 POOL, LABELLED, SEEDS = 900, (20, 50, 100), 5
-#: Points in each group of the picture, items in its batches, and its characters.
-GROUP_SIZES, K, WIDTH, HEIGHT = (180, 45, 15), 16, 36, 10
 
 
 @click.command()
@@ -33,9 +27,9 @@ GROUP_SIZES, K, WIDTH, HEIGHT = (180, 45, 15), 16, 36, 10
 )
 @FORCE
 def demo(out: Path, force: bool) -> None:
-    """Show diverse batches, what to label, and a page.
+    """Show what to label, and a page about batches.
 
-    On generated points and scikit-learn's digits; some seconds. Nothing is downloaded.
+    On scikit-learn's digits; some seconds. Nothing is downloaded.
 
     \b
     Examples:
@@ -57,12 +51,12 @@ def demo(out: Path, force: bool) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     digits, digit = load_digits(return_X_y=True)
-    echo_table(batches_table())
     accuracy = []
     with progress_bar("Labelling digits", SEEDS) as progress:
         for seed in range(SEEDS):
             accuracy.append(compare_labelled(digits / 16, digit, seed))
             progress(seed + 1)
+    echo("Which digits to label? Accuracy in % with 95 % intervals:")
     echo_table(accuracy_table(accuracy))
     echo("Few labels: choose them with select; k-means does nearly as well.")
     echo("Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).")
@@ -70,53 +64,6 @@ def demo(out: Path, force: bool) -> None:
         found = inspect(digits, 20, digit)
         file.write(found.html("Digits", images=digits.reshape(-1, 8, 8)).encode())
     echo(f"What is in the digits, and in their batches, a page: {page}")
-
-
-def points() -> tuple[FloatArray, IntArray]:
-    """Return points in the plane and the group of each: a large, a small and a tiny one."""
-    import numpy as np
-
-    rng = np.random.default_rng(5)
-    centres, spread = np.array([[0, 0], [3.4, 0.9], [1.6, 2.4]]), np.array([0.75, 0.5, 0.3])
-    group = np.repeat(np.arange(3), GROUP_SIZES)
-    return centres[group] + spread[group, None] * rng.normal(size=(group.size, 2)), group
-
-
-def batches_table() -> Table:
-    """Return a uniform and a diverse batch of the same points, side by side."""
-    from rich.table import Table
-
-    import dmsgd
-
-    X, group = points()
-    table = Table(box=None, pad_edge=False, padding=(0, 4, 0, 0))
-    pictures, captions = [], []
-    designs = {"uniform": dmsgd.Uniform(len(X), K), "diverse": dmsgd.diversify(X, K)}
-    for name, design in designs.items():
-        batches = design.sample(1000, seed=2)
-        table.add_column(f"A {name} batch of {K}", width=WIDTH)
-        pictures.append(draw_points(X, batches[0]))
-        held = (group == 2)[batches].any(axis=1).mean()
-        captions.append(f"smallest group: in {held:.0%} of batches")
-    table.add_row(*pictures)
-    table.add_row(*captions)
-    return table
-
-
-def draw_points(X: FloatArray, chosen: IntArray) -> Text:
-    """Return points as lines of text, the chosen ones as larger marks."""
-    import numpy as np
-    from rich.text import Text
-
-    small, large = "·●" if "utf" in (sys.stdout.encoding or "").lower() else ".O"
-    place = (X - X.min(axis=0)) / np.ptp(X, axis=0) * (WIDTH - 1, HEIGHT - 1)
-    column, row = np.rint(place).astype(int).T
-    grid = np.full((HEIGHT, WIDTH), " ")
-    grid[row, column] = small
-    grid[row[chosen], column[chosen]] = large
-    picture = Text("\n".join("".join(line) for line in grid[::-1]), no_wrap=True)
-    picture.highlight_words([large], "bold green")
-    return picture
 
 
 def compare_labelled(X: FloatArray, y: IntArray, seed: int) -> dict[str, list[float]]:
@@ -141,18 +88,14 @@ def compare_labelled(X: FloatArray, y: IntArray, seed: int) -> dict[str, list[fl
     return found
 
 
-def accuracy_table(accuracy: list[dict[str, list[float]]]) -> Table:
-    """Return the accuracies of several repetitions, with 95 % intervals."""
+def accuracy_table(accuracy: list[dict[str, list[float]]]) -> list[list[str]]:
+    """Return the accuracies of several repetitions, with 95 % intervals, by number of labels."""
     import numpy as np
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from scipy.special import stdtrit
 
     half = stdtrit(len(accuracy) - 1, 0.975) / np.sqrt(len(accuracy))
-    table = Table("labelled", title="Which digits to label? Accuracy in %", box=SIMPLE_HEAD)
-    for name in accuracy[0]:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = [["labelled", *accuracy[0]]]
     for at, k in enumerate(LABELLED):
         scores = [np.array([each[name][at] for each in accuracy]) for name in accuracy[0]]
-        table.add_row(str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores))
+        table.append([str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores)])
     return table

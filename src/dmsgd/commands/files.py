@@ -63,11 +63,11 @@ class DataFiles:
         """The columns of the features; none if they are no table."""
         return [] if self.table is None else self.table.names
 
-    def load(self, on_cluster: bool = False) -> tuple[Any, dict[str, Any]]:
+    def load(self) -> tuple[Any, dict[str, Any]]:
         """Return X, and what is known about its items, by the name in `KNOWN`."""
         drop, named = self.dropped, self.columns is not None
         paths = {option: self._find(option) for option in KNOWN if option in self.beside}
-        X = convert.open_features(self.features, drop, named=named, on_cluster=on_cluster)
+        X = convert.open_features(self.features, drop, named=named)
         return X, {KNOWN[name]: _read(name, paths[name], X.shape[0]) for name in paths}
 
     def feature_names(self) -> list[str]:
@@ -96,13 +96,15 @@ class DataFiles:
         if value in self.names:
             return f"{self.features}:{value}"
         if self.names and not any(each in value.lower() for each in COLUMN_FILES):
-            raise self._no_column(option, value)
+            self._check(option, [value])
         return value
 
-    def _no_column(self, option: str, name: str) -> ValueError:
-        """Return the error about a column that the table of features does not have."""
-        known = f"it has {few(self.names)}"
-        return ValueError(f"{self.features} has no column {name!r} for --{option}; {known}")
+    def _check(self, option: str, columns: list[str]) -> None:
+        """Raise if the table of features lacks one of these columns."""
+        known = set(self.names)
+        if unknown := [each for each in columns if each not in known]:
+            what = f"{self.features} has no column {unknown[0]!r} for --{option}"
+            raise ValueError(f"{what}; it has {few(self.names)}")
 
     @cached_property
     def dropped(self) -> frozenset[str]:
@@ -119,10 +121,8 @@ class DataFiles:
             return []
         if not self.names:
             raise ValueError(f"--{option} is for tables; {self.features} has no named columns")
-        known = set(self.names)
-        found = [text] if text in known else [each.strip() for each in text.split(",")]
-        if unknown := [each for each in found if each not in known]:
-            raise self._no_column(option, unknown[0])
+        found = [text] if text in self.names else [each.strip() for each in text.split(",")]
+        self._check(option, found)
         return found
 
 

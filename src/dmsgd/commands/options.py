@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
@@ -13,19 +11,8 @@ from typing import Any
 
 import click
 
-from dmsgd.errors import HasFixes, as_options
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-#: Arguments of `dmsgd.select` in its messages, alone or as in how='cover'; not between quotes, not
-#: in code, and not in "costs 5" and "k-DPP".
-NAMES = (
-    r"at_most|at_least|budget|costs(?! -?\d)|cover|duplicates|groups|k(?!-)|quality|until|workers"
-    r"|(?:how|metric|diversity)(?==)"
-)
-ARGUMENT = re.compile(
-    rf"'[^']*'|dmsgd\.\S+\([^)]*\)|\b(?P<name>{NAMES})\b(?:=(?P<value>'[^']*'|[\w.+-]*\w))?"
-)
 #: The end of the help of commands that read features.
 FEATURES = (
     "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
@@ -142,44 +129,15 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         from dmsgd.designs.options import DesignOptions
         from dmsgd.files.tables import column_names
 
-        asked = {each.name for each in fields(DesignOptions)}
+        asked = {each.name for each in fields(DesignOptions)} & given.keys()
         if given.get("quality") != "length" or "length" in column_names(given["features"]):
-            asked.remove("quality")  # it is a column or a file
-        beside = {name: each for name, each in given.items() if name not in asked}
-        files = DataFiles.named(beside)
-        options = DesignOptions(**{name: given[name] for name in asked & given.keys()})
+            asked.discard("quality")  # it is a column or a file
+        options = DesignOptions(**{name: given.pop(name) for name in asked})
+        files = DataFiles.named(given)
         if "labels" not in files.beside and options.uses_labels:
-            of_labels = {"w", "batches"} & set(options.changed())
-            needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
+            needed = f"-w {options.w:g}" if options.w else f"--batches {options.batches}"
             raise ValueError(f"{needed} needs labels; give them with --labels")
-        own = {name: each for name, each in beside.items() if name not in (*FILES, *KNOWN)}
+        own = {name: each for name, each in given.items() if name not in (*FILES, *KNOWN)}
         command(files, own.pop("k"), options, **own)
 
     return DESIGN(called)
-
-
-@contextmanager
-def options_named() -> Iterator[None]:
-    """Write options for the arguments of `dmsgd.select` that the message of an error names."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if isinstance(error, HasFixes):
-            error.problem = in_options(error.problem)
-        else:
-            error.args = (in_options(str(error)),)
-        raise
-
-
-def in_options(message: str) -> str:
-    """Return a message with options for arguments; text between quotes stays as it is.
-
-    >>> in_options("at_least asks for 9 items of 'k', but k=5; budget needs how='cover'")
-    "--at-least asks for 9 items of 'k', but -k 5; --budget needs --how cover"
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
-        return as_options({name: value.strip("'") if value else True}) if name else found[0]
-
-    return ARGUMENT.sub(option, message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
 @click.option(
     "--workers", type=int, default=-1, help="Threads, -1 for all cores; the result is the same."
 )
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Dask scheduler to work on, such as tcp://host:8786; local starts one here.",
-)
 @FORCE
 def sample(
     files: DataFiles,
@@ -54,7 +48,6 @@ def sample(
     output: Path,
     seed: int,
     workers: int,
-    cluster: str | None,
     force: bool,
 ) -> None:
     """Draw diverse batches and write their row numbers, from 0.
@@ -68,7 +61,6 @@ def sample(
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
       dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy --batches weighted -k 64 -n 1000 -o batches.npy
-      dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o b.npy
 
     An .npy output is a schedule: batches.json beside it records the design, and the same command
     goes on where a run was stopped. If the schedule is finished, nothing is drawn.
@@ -77,7 +69,6 @@ def sample(
 
     from dmsgd import presample
     from dmsgd.commands.files import atomic_write, check_output
-    from dmsgd.features.dask import connected
     from dmsgd.runtime.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
 
@@ -90,32 +81,29 @@ def sample(
     if not finished:
         check_output(output, (".npy", ".csv"), inputs, force)
     began = time.perf_counter()
-    with connected(cluster) if cluster is not None else nullcontext() as client:
-        X, about = files.load(on_cluster=client is not None)
-        y = about.get("label")
-        echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, k, y, options, about.get("quality"))
-        echo(f"set-up    {time.perf_counter() - began:.2f} s")
-        left = None if stored is None or finished else stored.unfinished()
-        kept, same = 0, (design.fingerprint(), steps, seed)
-        if left and left.done and (left.fingerprint, left.steps, left.seed) == same:
-            kept = left.done
-            echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
-        began, shown = time.perf_counter(), sys.stderr.isatty()
-        path = None if stored is None else output
-        try:
-            schedule = presample(
-                design, steps, seed, path, threads, shown, overwrite=force, client=client
+    X, about = files.load()
+    y = about.get("label")
+    echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
+    design = _set_up(X, k, y, options, about.get("quality"))
+    echo(f"set-up    {time.perf_counter() - began:.2f} s")
+    left = None if stored is None or finished else stored.unfinished()
+    kept, same = 0, (design.fingerprint(), steps, seed)
+    if left and left.done and (left.fingerprint, left.steps, left.seed) == same:
+        kept = left.done
+        echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
+    began, shown = time.perf_counter(), sys.stderr.isatty()
+    path = None if stored is None else output
+    try:
+        schedule = presample(design, steps, seed, path, threads, shown, overwrite=force)
+    except (KeyboardInterrupt, SystemExit):
+        if stored is not None:
+            left = stored.unfinished()
+            kept = 0 if left is None else left.done
+            echo_error(
+                f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes "
+                f"on from there"
             )
-        except (KeyboardInterrupt, SystemExit):
-            if stored is not None:
-                left = stored.unfinished()
-                kept = 0 if left is None else left.done
-                echo_error(
-                    f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes "
-                    f"on from there"
-                )
-            raise
+        raise
     if stored is None:
         with atomic_write(output, force) as file:
             np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
@@ -130,7 +118,6 @@ def sample(
         if not options.uses_labels:
             echo("labels    did not count; -w 0.7 would mix them in")
         cells = {
-            "items": lambda items, drawn: f"{items:,}",
             "share of items": lambda items, drawn: f"{items / len(y):.2%}",
             "share of draws": lambda items, drawn: f"{drawn / (steps * k):.2%}",
         }
@@ -151,10 +138,10 @@ def _is_finished(
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules
     found = stored.finished() if stored.exist() and not force else None
-    if found and (found.steps, found.k, found.seed) == (steps, k, seed):
-        return True
-    stored.check_disk(steps, k, n=0)
-    return False
+    if not found or (found.steps, found.k, found.seed) != (steps, k, seed):
+        stored.check_disk(steps, k, n=0)
+        return False
+    return True
 
 
 def _set_up(X: Any, k: int, y: Any, options: DesignOptions, quality: Any) -> Design:

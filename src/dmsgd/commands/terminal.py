@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dmsgd.inputs.messages import visible
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from dmsgd.inputs.arrays import IntArray
 
 #: With more classes than this, tables show the commonest and the rarest only.
@@ -28,15 +26,12 @@ def echo(line: str) -> None:
         print(visible(line), flush=True)
 
 
-def echo_table(table: Table) -> None:
-    """Print a table to standard output."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)  # text is text
-    with console.capture() as text:
-        console.print(table)
-    with _lost(1):
-        print(text.get(), end="", flush=True)
+def echo_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text, aligned: the first column to the left, the others to the right."""
+    width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for name, *cells in rows:
+        right = (f"  {text:>{size}}" for text, size in zip(cells, widths, strict=True))
+        echo(f"{name:{width}}{''.join(right)}")
 
 
 def echo_error(line: str) -> None:
@@ -49,26 +44,21 @@ def echo_classes(y: Any, drawn: IntArray, cells: Mapping[str, Callable[[int, int
     """Print a row for each class of the labels y.
 
     drawn: item numbers, in an array of any shape.
-    cells: text of (items of the class, how many of them are drawn), by heading.
+    cells: more of (items of the class, how many of them are drawn), by heading.
     """
     import numpy as np
-    from rich.table import Table
-    from rich.text import Text
 
     from dmsgd.inputs.labels import commonest_and_rarest
 
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True, max_width=NAME)
-    for heading in cells:
-        table.add_column(heading, justify="right")
-    for c in commonest_and_rarest(items, CLASSES_SHOWN):
-        numbers = int(items[c]), int(counts[c])
-        table.add_row(Text(visible(names[c], NAME)), *(text(*numbers) for text in cells.values()))
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
-    echo_table(table)
+    rows = [["class", "items", *cells]]
+    for c in commonest_and_rarest(items, CLASSES_SHOWN):
+        more = (text(items[c], counts[c]) for text in cells.values())
+        rows.append([visible(names[c], NAME), f"{items[c]:,}", *more])
+    echo_table(rows)
 
 
 @contextmanager

@@ -32,16 +32,6 @@ ROWS = Table(
 )
 
 
-@helper
-def _entry(source, i, column):
-    """Return V_ij, where `column` is column j of B."""
-    indptr, indices = ints_at(source.indptr), uint32s_at(source.indices)
-    data, x = doubles_at(source.data), 0.0
-    for e in range(indptr[i], indptr[i + 1]):
-        x += data[e] * column[indices[e]]
-    return x
-
-
 @callback(int64(ROWS.record, int64_ptr, float64_ptr, int64_ptr, int64))
 def locate(source, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
@@ -51,6 +41,7 @@ def locate(source, columns, targets, items, count):
     """
     n, width, sums = source.n, source.blocks + 1, doubles_at(source.sums)
     data, indptr = doubles_at(source.data), ints_at(source.indptr)
+    indices = uint32s_at(source.indices)
     for p in range(count):
         items[p] = 0
     left = source.blocks
@@ -69,7 +60,9 @@ def locate(source, columns, targets, items, count):
         last = (last if last < n else n) - 1
         total = 0.0
         while True:
-            x = _entry(source, i, column)
+            x = 0.0  # V_ij
+            for e in range(indptr[i], indptr[i + 1]):
+                x += data[e] * column[indices[e]]
             total += x * x
             if total > rest or i >= last:
                 break

@@ -2,12 +2,12 @@
 
 O(k log k) steps and O(k) look-ups per draw, whatever n is.
 
-Neighbouring items form leaves: one heavy item, or light ones whose odds sum to about 1. Nodes of a
-binary tree over the leaves have the distribution of the number of items below them. A draw begins
-at the root with k and splits counts between children, P(a of c go left) ∝ left[a] right[c - a],
-down to the leaves. In a leaf c items are drawn independently, all again until they differ, which
-gives the right distribution. Items of a leaf are looked up in its alias table (Walker 1977, Vose
-1991).
+Neighbouring items form leaves: one heavy item, or light ones whose odds sum to about 1; the last
+leaves may be empty. Nodes of a binary tree over the leaves have the distribution of the number of
+items below them. A draw begins at the root with k and splits counts between children, P(a of c go
+left) ∝ left[a] right[c - a], down to the leaves. In a leaf c items are drawn independently, all
+again until they differ, which gives the right distribution. Items of a leaf are looked up in its
+alias table (Walker 1977, Vose 1991).
 
 Node h has the children 2h and 2h + 1; leaf g is node `width` + g. The counts from low[h] on have
 the probabilities mass[where[h]], mass[where[h] + 1] and so on, sizes[h] of them.
@@ -37,19 +37,15 @@ NUMBERS = 256
 
 @callback(int64(float64_ptr, int64, int64_ptr))
 def find_leaves(odds, n, first):
-    """Fill `first` with the item that each leaf begins with, and n; return how many there are."""
-    count, inside, after_heavy = 0, 0.0, False
-    first[0] = 0
+    """Fill `first` with the item that each leaf begins with; return how many there are."""
+    count, inside = 0, 0.0
     for i in range(n):
-        heavy = odds[i] > ALONE
-        if i > 0 and (heavy or after_heavy or inside >= 1.0):
-            count += 1
+        if i == 0 or max(odds[i - 1], odds[i]) > ALONE or inside >= 1.0:
             first[count] = i
+            count += 1
             inside = 0.0
         inside += odds[i]
-        after_heavy = heavy
-    first[count + 1] = n
-    return count + 1
+    return count
 
 
 @callback(int64(float64_ptr, int64_ptr, int64, float64_ptr, uint32_ptr, uint32_ptr))
@@ -84,10 +80,9 @@ def fill_aliases(odds, first, leaves, cut, alias, scratch):
                 large += 1
                 scratch[small] = rich
                 small += 1
-        for s in range(small):  # left over by rounding
-            cut[start + np.int64(scratch[s])] = 1.0
-        for s in range(large, size):
-            cut[start + np.int64(scratch[s])] = 1.0
+        for s in range(size):
+            if s < small or s >= large:  # left over by rounding
+                cut[start + np.int64(scratch[s])] = 1.0
     return leaves
 
 
@@ -127,8 +122,8 @@ def _join(left, left_low, left_size, right, right_low, right_size, low, out, siz
         out[s] = total
 
 
-@callback(int64(float64_ptr, int64_ptr, *3 * [int64], *3 * [int64_ptr], float64_ptr))
-def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass):
+@callback(int64(float64_ptr, int64_ptr, *2 * [int64], *3 * [int64_ptr], float64_ptr))
+def fill_tree(odds, first, width, k, where, low, sizes, mass):
     """Fill the probabilities of counts of all nodes, from the last leaf to the root."""
     end = 0
     for node in range(2 * width - 1, 0, -1):
@@ -139,11 +134,9 @@ def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass):
             size = min(sizes[a] + sizes[b] - 1, k + 1 - start)
             _join(shift(mass, where[a]), low[a], sizes[a],
                   shift(mass, where[b]), low[b], sizes[b], start, out, size)  # fmt: skip
-        elif node - width < leaves:
+        else:
             g = node - width
             size = _count_leaf(shift(odds, first[g]), first[g + 1] - first[g], out)
-        else:
-            out[0] = 1.0
         likeliest = 0.0
         for s in range(size):
             likeliest = max(likeliest, out[s])
@@ -175,13 +168,12 @@ def _split(where, low, sizes, mass, node, c, uniform):
 
 @callback(
     int64(
-        *3 * [int64_ptr], float64_ptr, int64_ptr, int64, int64, float64_ptr, uint32_ptr,
+        *3 * [int64_ptr], float64_ptr, int64_ptr, int64, float64_ptr, uint32_ptr,
         uint64, uint64, int64, float64_ptr, int64_ptr, int64_ptr, int64,
     )
 )  # fmt: skip
 def draw(
-    where, low, sizes, mass, first, leaves, width, cut, alias, key, start, k, uniforms, counts, out,
-    size,
+    where, low, sizes, mass, first, width, cut, alias, key, start, k, uniforms, counts, out, size,
 ):  # fmt: skip
     """Fill row t of `out` with draw start + t, in random order; return how many rows."""
     for t in range(size):
@@ -198,7 +190,7 @@ def draw(
                 used += 1
             counts[2 * node], counts[2 * node + 1] = left, c - left
         done = 0
-        for g in range(leaves):
+        for g in range(width):
             c, begin = counts[width + g], first[g]
             among = first[g + 1] - begin
             if c == among:
@@ -237,21 +229,19 @@ def conditional_poisson_sampler(odds: Any, k: int) -> Callable[[int, int, Any], 
     n, light = odds.size, odds <= ALONE
     first = np.empty(2 * np.count_nonzero(~light) + int(odds.sum(where=light)) + 3, np.int64)
     leaves = find_leaves(odds, n, first)
-    first = first[: leaves + 1].copy()
-    cut, alias, among = np.empty(n), np.empty(n, np.uint32), np.diff(first)
-    fill_aliases(odds, first, leaves, cut, alias, np.empty(int(among.max()), np.uint32))
     depth = (leaves - 1).bit_length()
     width = 1 << depth
+    first = np.append(first[:leaves], np.full(width + 1 - leaves, n))
+    cut, alias, among = np.empty(n), np.empty(n, np.uint32), np.diff(first)
+    fill_aliases(odds, first, width, cut, alias, np.empty(int(among.max()), np.uint32))
     # A node has fewer counts than its children together, so that no level takes more than leaves.
-    room = (int((np.minimum(among, DEEP) + 1).sum()) + width - leaves) * (depth + 1)
+    room = int((np.minimum(among, DEEP) + 1).sum()) * (depth + 1)
     tree, mass = np.zeros((3, 2 * width), np.int64), np.empty(room)
-    fill_tree(odds, first, leaves, width, k, *tree, mass)
+    fill_tree(odds, first, width, k, *tree, mass)
+    tables = (*tree, mass, first, width, cut, alias)
 
     def fill_rows(key: int, start: int, out: Any) -> int:
         uniforms, counts = np.empty(NUMBERS), np.empty(2 * width, np.int64)
-        return int(
-            draw(*tree, mass, first, leaves, width, cut, alias, key, start, k, uniforms, counts,
-                 out, out.shape[0])
-        )  # fmt: skip
+        return int(draw(*tables, key, start, k, uniforms, counts, out, len(out)))
 
     return fill_rows

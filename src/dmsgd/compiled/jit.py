@@ -11,10 +11,9 @@ import ctypes
 import gc
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, final
 
@@ -84,7 +83,7 @@ inlined = njit(inline="always", error_model="numpy")
 def entry(fastmath: Any = False) -> Callable[[Any], Any]:
     """Return the decorator of functions of arrays that Python calls, compiled at the first call."""
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    return lambda function: _cached(lambda cache: njit(cache=cache, **options)(function))
+    return partial(_cached, partial(njit, **options))
 
 
 @final
@@ -95,8 +94,8 @@ class Callback:
     pointers, 0 for none, and release the GIL.
     """
 
-    def __init__(self, signature: Any, function: Any, fastmath: Any) -> None:
-        self.signature, self.function, self.fastmath = signature, function, fastmath
+    def __init__(self, signature: Any, function: Any) -> None:
+        self.signature, self.function = signature, function
         self.__doc__ = function.__doc__
         self._elements = [
             kind.dtype if isinstance(kind, Record) else _ELEMENTS.get(kind, np.void)
@@ -114,10 +113,8 @@ class Callback:
         """The address of the machine code."""
         if self._address == 0:
             with self._lock:  # two threads may need it at once
-                options = {"error_model": "numpy", "fastmath": self.fastmath}
-                self._compiled = self._compiled or _cached(
-                    lambda cache: cfunc(self.signature, cache=cache, **options)(self.function)
-                )
+                make = partial(cfunc, self.signature, error_model="numpy")
+                self._compiled = self._compiled or _cached(make, self.function)
                 self._address = int(self._compiled.address)
         return self._address
 
@@ -138,9 +135,9 @@ class Callback:
         )
 
 
-def callback(signature: Any, fastmath: Any = False) -> Callable[[Any], Callback]:
+def callback(signature: Any) -> Callable[[Any], Callback]:
     """Return the decorator that makes a `Callback`; it must return a number."""
-    return lambda function: Callback(signature, function, fastmath)
+    return partial(Callback, signature)
 
 
 def address(array: Any, kind: Any) -> int:
@@ -152,42 +149,27 @@ def address(array: Any, kind: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _cached(compile_: Callable[[bool], Any]) -> Any:
+def _cached(decorator: Callable[..., Any], function: Any) -> Any:
     """Compile with numba's cache on disk, or without if there is no folder that can be written."""
     collecting = gc.isenabled()
     gc.disable()  # numba makes many objects, and looking through them takes a tenth of the time
     try:
-        return compile_(True)
+        return decorator(cache=True)(function)
     except (RuntimeError, OSError):
-        if _only_cached.get():
-            raise NotCached(can_be_kept=False) from None
+        only_cached.set(False)  # another process could not keep it either
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
-        return compile_(False)
+        return decorator(cache=False)(function)
     finally:
         if collecting:
             gc.enable()
 
 
 class NotCached(Exception):
-    """A function is not in numba's cache; `can_be_kept`: whether it would be after compilation."""
-
-    def __init__(self, can_be_kept: bool) -> None:
-        super().__init__()
-        self.can_be_kept = can_be_kept
+    """A function is not in numba's cache."""
 
 
-#: Whether this thread may only load what is compiled already.
-_only_cached = ContextVar("only_cached", default=False)
-
-
-@contextmanager
-def cached_only() -> Iterator[None]:
-    """Make functions that are not in numba's cache raise `NotCached` in this thread."""
-    token = _only_cached.set(True)
-    try:
-        yield
-    finally:
-        _only_cached.reset(token)
+#: Whether functions that are not in numba's cache raise `NotCached` in this thread.
+only_cached = ContextVar("only_cached", default=False)
 
 
 class _Announcement(Listener):
@@ -199,8 +181,8 @@ class _Announcement(Listener):
         """Print before the first pass of the compiler, or raise `NotCached`."""
         if not event.data["module"].startswith(__package__):
             return
-        if _only_cached.get():
-            raise NotCached(can_be_kept=True)
+        if only_cached.get():
+            raise NotCached
         if not self.printed:
             self.printed = True
             print("dmsgd: compiling for this processor (some seconds, once) ...", file=sys.stderr)

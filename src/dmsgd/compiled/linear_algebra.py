@@ -9,7 +9,6 @@ padding is overwritten.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
 
 from numba.types import int64
 
@@ -27,41 +26,24 @@ _WIDE = kernels.TILE_COLUMNS > LANES
 SET, ADD = 0, 1
 
 
-class Left(NamedTuple):
-    """A left factor: entry (i, t) is start[i * row + t * column]."""
-
-    start: Any
-    row: int
-    column: int
-
-
-class Panels(NamedTuple):
-    """A right factor or a result: (t, j) is start[t * row + j // PANEL * panel + j % PANEL]."""
-
-    start: Any
-    row: int
-    panel: int
-
-
 @callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64, int64], *4 * [int64]))
 def product(
     A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
 ):  # fmt: skip
     """C = A @ B, or C += A @ B unless `add` is SET; A is (rows, inner), B (inner, columns).
 
-    Compiled code calls it by address with a `Left` and two `Panels`, each for three arguments:
-    call(work.product, A, B, C, rows, inner, columns, SET).
+    Entry (i, t) of A is A[i * a_row + t * a_step]. B and C are in panels: (t, j) of B is
+    B[t * b_row + j // PANEL * b_panel + j % PANEL]. Compiled code calls it by address, with a tuple
+    of the three arguments of each matrix: call(work.product, A, B, C, rows, inner, columns, SET).
     """
     for first in range(0, columns, kernels.TILE_COLUMNS):
         b = shift(B, first // PANEL * b_panel + first % PANEL)
         c = shift(C, first // PANEL * c_panel + first % PANEL)
-        if _WIDE and columns - first > LANES:
-            for i in range(0, rows, kernels.TILE_ROWS):
-                a, place = shift(A, i * a_row), shift(c, i * c_row)
+        for i in range(0, rows, kernels.TILE_ROWS):
+            a, place = shift(A, i * a_row), shift(c, i * c_row)
+            if _WIDE and columns - first > LANES:
                 kernels.wide_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
-        else:
-            for i in range(0, rows, kernels.TILE_ROWS):
-                a, place = shift(A, i * a_row), shift(c, i * c_row)
+            else:
                 kernels.narrow_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
     return 0
 

@@ -15,17 +15,9 @@ from typing import Any, final
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.types import (
-    BaseTuple,
-    CPointer,
-    StarArgTuple,
-    float32,
-    float64,
-    int8,
-    int64,
-    uint32,
-    void,
-)
+from numba.types import BaseTuple, StarArgTuple, int64, void
+
+from dmsgd.compiled.jit import float32_ptr, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
 
 INDEX, INT32, DOUBLE, SINGLE = ir.IntType(64), ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
@@ -55,9 +47,7 @@ def shift(typing, pointer, count):
     return pointer(pointer, int64), code
 
 
-def _pointer_at(element: Any) -> Any:
-    kind = CPointer(element)
-
+def _pointer_at(kind: Any) -> Any:
     @intrinsic
     def pointer_at(typing, address):
         """Return a pointer to this address."""
@@ -70,8 +60,8 @@ def _pointer_at(element: Any) -> Any:
     return pointer_at
 
 
-doubles_at, singles_at, bytes_at = map(_pointer_at, (float64, float32, int8))
-ints_at, uint32s_at = map(_pointer_at, (int64, uint32))
+doubles_at, singles_at, bytes_at = map(_pointer_at, (float64_ptr, float32_ptr, int8_ptr))
+ints_at, uint32s_at = map(_pointer_at, (int64_ptr, uint32_ptr))
 
 
 @intrinsic

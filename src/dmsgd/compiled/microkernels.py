@@ -11,7 +11,7 @@ from numba import config
 from numba.core import cgutils
 from numba.types import boolean, float64, int64, void
 
-from dmsgd.compiled.jit import float32_ptr, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
+from dmsgd.compiled.jit import float32_ptr, float64_ptr, uint32_ptr
 from dmsgd.compiled.llvm import BLOCK, DOUBLES, INDEX, INT32, LANES, SINGLES, Code, instructions
 
 
@@ -136,28 +136,6 @@ def sparse_row_tile(code: Code, data, indices, count, B, b_row, out):
         for at, variable in zip(row, sums, strict=True):
             code.accumulate(factor, code.load(at), variable)
     code.store_sums(sums, code.vectors(out, len(sums)))
-
-
-@instructions(void(int8_ptr, int64_ptr, int64, float32_ptr))
-def gather_bytes(code: Code, numbers, places, offset, out):
-    """out[p] = numbers[places[p] + offset] for p < BLOCK, as singles.
-
-    Three bytes more are read behind each.
-    """
-    builder, count = code.builder, SINGLES.count
-    words, indices = ir.VectorType(INT32, count), ir.VectorType(INDEX, count)
-    flags = ir.VectorType(ir.IntType(1), count)
-    pointers = ir.VectorType(ir.PointerType(), count)
-    name, kinds = f"llvm.masked.gather.v{count}i32.v{count}p0", [pointers, INT32, flags, words]
-    options = INT32(1), code.constant(flags, 1), code.constant(words, 0)
-    start = code.broadcast(builder.add(builder.ptrtoint(numbers, INDEX), offset), indices)
-    byte = code.constant(words, 24)
-    for first in range(0, BLOCK, count):
-        at = builder.add(start, code.load(code.element(places, first), indices))
-        found = code.call(name, words, kinds, builder.inttoptr(at, pointers), *options)
-        found = builder.ashr(builder.shl(found, byte), byte)
-        place = code.element(out, first, kind=SINGLES.element)
-        code.store(builder.sitofp(found, SINGLES), place)
 
 
 @instructions(float64(float64_ptr, int64))

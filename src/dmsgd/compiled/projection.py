@@ -17,6 +17,7 @@ from typing import Any, final
 import numpy as np
 from numba.types import int64
 
+from dmsgd.compiled import linear_algebra as la
 from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import (
     CODE,
@@ -30,17 +31,7 @@ from dmsgd.compiled.jit import (
     inlined,
     int64_ptr,
 )
-from dmsgd.compiled.linear_algebra import (
-    ADD,
-    PANEL,
-    SET,
-    Left,
-    Panels,
-    compact_wy,
-    householder,
-    product,
-    reflect,
-)
+from dmsgd.compiled.linear_algebra import ADD, PANEL, SET
 from dmsgd.compiled.llvm import BLOCK, LINE_BYTES, call, doubles_at, ints_at, shift
 from dmsgd.compiled.philox import uniforms
 
@@ -65,7 +56,7 @@ WORK = Table(
     begin_draw=CODE,
     prefilter=CODE,
     # Arguments of `kdpp.draw`.
-    source=RECORD,  # what the functions of a `RowSource` take
+    source=RECORD,  # what `RowArguments.callbacks` take
     totals=float64_ptr,  # sums of squares of the columns of V
     log_e=float64_ptr,  # logarithms of elementary symmetric polynomials, (k + 1, rank + 1), or 0
     rank=int64,
@@ -130,7 +121,8 @@ class Workspace:
         #: What `fields` has the addresses of, beside `room`.
         self.buffers: Any = None
         height = -(-k // PANEL) * PANEL
-        WORK.fill(self.fields, k=k, height=height, product=product, random=uniforms, accept=accept)
+        callbacks = {"product": la.product, "random": uniforms, "accept": accept}
+        WORK.fill(self.fields, k=k, height=height, **callbacks)
         place = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
         for name, size in sizes.items():  # each array has whole cache lines
             self.fields[name] = place
@@ -147,17 +139,6 @@ def begin(work):
 
 
 @inlined
-def project(work, X, count):
-    """Z = W @ X, of the first `count` columns."""
-    W, Z = doubles_at(work.W), doubles_at(work.Z)
-    rows = work.left + work.pending
-    for first in range(0, rows, PANEL):
-        size, part = min(PANEL, rows - first), Left(shift(W, first * work.height), 1, PANEL)
-        out = Panels(shift(Z, first * BLOCK), BLOCK, PANEL)
-        call(work.product, part, Panels(X, BLOCK, PANEL), out, size, work.k, count, SET)
-
-
-@inlined
 def group_factors(work, group):
     """Return V and S of a group."""
     V = shift(doubles_at(work.V), group * work.height * BLOCK)
@@ -169,11 +150,11 @@ def apply_reflections(work, group, Z, size):
     """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group, of the first `size` columns."""
     span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
     V, S = group_factors(work, group)
-    U, U2 = Panels(doubles_at(work.U), BLOCK, PANEL), Panels(doubles_at(work.U2), BLOCK, PANEL)
-    panels = Panels(Z, BLOCK, PANEL)
-    call(work.product, Left(V, 1, BLOCK), panels, U, count, span, size, SET)
-    call(work.product, Left(S, BLOCK, 1), U, U2, count, count, size, SET)
-    call(work.product, Left(V, BLOCK, 1), U2, panels, span - count, count, size, ADD)
+    U, U2 = (doubles_at(work.U), BLOCK, PANEL), (doubles_at(work.U2), BLOCK, PANEL)
+    panels = (Z, BLOCK, PANEL)
+    call(work.product, (V, 1, BLOCK), panels, U, count, span, size, SET)
+    call(work.product, (S, BLOCK, 1), U, U2, count, count, size, SET)
+    call(work.product, (V, BLOCK, 1), U2, panels, span - count, count, size, ADD)
 
 
 @helper
@@ -181,16 +162,16 @@ def update_W(work):
     """W = ((I + V S Vᵀ) W)[:-count] with the current group."""
     k, height, left = work.k, work.height, work.left
     W, (V, S) = doubles_at(work.W), group_factors(work, 0)
-    U, U2 = doubles_at(work.U), Panels(doubles_at(work.U2), height, PANEL)
-    reflections = Panels(doubles_at(work.reflections), height, PANEL)
+    U, U2 = doubles_at(work.U), (doubles_at(work.U2), height, PANEL)
+    reflections = (doubles_at(work.reflections), height, PANEL)
     span, count = ints_at(work.spans)[0], ints_at(work.counts)[0]
     for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
-        part, size = Left(shift(W, first * height), PANEL, 1), min(PANEL, span - first)
-        rows, out = Panels(shift(V, first * BLOCK), BLOCK, PANEL), Panels(U, BLOCK, PANEL)
+        part, size = (shift(W, first * height), PANEL, 1), min(PANEL, span - first)
+        rows, out = (shift(V, first * BLOCK), BLOCK, PANEL), (U, BLOCK, PANEL)
         call(work.product, part, rows, out, k, size, count, SET if first == 0 else ADD)
-    call(work.product, Left(S, 1, BLOCK), reflections, U2, count, count, left, SET)
-    panels = Panels(W, PANEL, height * PANEL)
-    call(work.product, Left(U, BLOCK, 1), U2, panels, k, count, left, ADD)
+    call(work.product, (S, 1, BLOCK), reflections, U2, count, count, left, SET)
+    panels = (W, PANEL, height * PANEL)
+    call(work.product, (U, BLOCK, 1), U2, panels, k, count, left, ADD)
     work.pending, work.changed = 0, 1
 
 
@@ -202,15 +183,15 @@ def form_W(work):
         W[i] = 0.0
     for i in range(left):
         W[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
-    U = Panels(doubles_at(work.U), PANEL, BLOCK * PANEL)
-    U2, panels = Panels(doubles_at(work.U2), PANEL, BLOCK * PANEL), Panels(W, PANEL, panel)
+    U = (doubles_at(work.U), PANEL, BLOCK * PANEL)
+    U2, panels = (doubles_at(work.U2), PANEL, BLOCK * PANEL), (W, PANEL, panel)
     reached = left
     for group in range(work.groups - 1, -1, -1):
         span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
         V, S = group_factors(work, group)
-        call(work.product, Left(V, 1, BLOCK), panels, U, count, reached, left, SET)
-        call(work.product, Left(S, 1, BLOCK), U, U2, count, count, left, SET)
-        call(work.product, Left(V, BLOCK, 1), U2, panels, span, count, left, ADD)
+        call(work.product, (V, 1, BLOCK), panels, U, count, reached, left, SET)
+        call(work.product, (S, 1, BLOCK), U, U2, count, count, left, SET)
+        call(work.product, (V, BLOCK, 1), U2, panels, span, count, left, ADD)
         reached = span
     work.groups, work.formed, work.changed = 0, 1, 1
 
@@ -229,8 +210,11 @@ def accept(work, items, X, thresholds, size, out):
     if work.formed:
         if work.pending + size > BLOCK:  # there may be no room for all reflections
             update_W(work)
-        project(work, X, size)
-        Z, groups = doubles_at(work.Z), 1 if work.pending > 0 else 0
+        W, Z, groups = doubles_at(work.W), doubles_at(work.Z), 1 if work.pending > 0 else 0
+        for start in range(0, left + work.pending, PANEL):  # Z = W @ X
+            some, panel = min(PANEL, left + work.pending - start), shift(W, start * height)
+            right, here = (X, BLOCK, PANEL), (shift(Z, start * BLOCK), BLOCK, PANEL)
+            call(work.product, (panel, 1, PANEL), right, here, some, k, size, SET)
     for group in range(groups):
         apply_reflections(work, group, Z, size)
     kernels.column_squares(Z, left, squares)
@@ -247,19 +231,19 @@ def accept(work, items, X, thresholds, size, out):
             work.left = 0
             return 0
         v = shift(doubles_at(work.reflections), count * height)
-        taus[count] = householder(Z, rest, p, squares[p], v)
+        taus[count] = la.householder(Z, rest, p, squares[p], v)
         for i in range(rest):
             V[i * BLOCK + count] = v[i]
         for i in range(rest, min(span + PANEL, height)):
             v[i] = V[i * BLOCK + count] = 0.0
-        reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
+        la.reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
         count += 1
     if count == first:
         return left
     gram, new = doubles_at(work.U), count - first
-    part, rows = Left(shift(V, first), 1, BLOCK), Panels(shift(gram, first * BLOCK), BLOCK, PANEL)
-    call(work.product, part, Panels(V, BLOCK, PANEL), rows, new, span, count, SET)
-    compact_wy(gram, taus, first, count, S)
+    part, rows = (shift(V, first), 1, BLOCK), (shift(gram, first * BLOCK), BLOCK, PANEL)
+    call(work.product, part, (V, BLOCK, PANEL), rows, new, span, count, SET)
+    la.compact_wy(gram, taus, first, count, S)
     ints_at(work.spans)[group], ints_at(work.counts)[group] = span, count
     work.left = span - count
     if work.formed:

@@ -9,15 +9,23 @@ from dmsgd.compiled.philox import fill_uniforms
 
 
 @helper
+def _width(most):
+    """Return the size of a hash set of `most` items: a power of 2, at least twice as large."""
+    width = 4
+    while width < 2 * most:
+        width *= 2
+    return width
+
+
+@helper
 def _choose(n, uniforms, table, out):
     """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
 
-    `table` is an open-addressing hash set of at least twice len(out) entries; its first ones are
-    used, as few as will do, for many strata that give an item each would clear it k times.
+    `table` is an open-addressing hash set of at least `_width(len(out))` entries; its first ones
+    are used, as few as will do, for many strata that give an item each would clear it k times.
     """
-    c, width = out.size, 4
-    while width < 2 * c:
-        width *= 2
+    c = out.size
+    width = _width(c)
     table[:width] = -1
     mask = width - 1
     for i in range(c):
@@ -43,20 +51,11 @@ def _shuffle(items, uniforms):
         items[i], items[j] = items[j], items[i]
 
 
-@helper
-def _hash_table(most):
-    """Return an array for a hash set of `most` items."""
-    width = 4
-    while width < 2 * most:
-        width *= 2
-    return np.empty(width, np.int64)
-
-
 @entry()
 def draw_uniform(n, key, start, out):
     """Fill row t of `out` with draw start + t of a simple random sample of range(n)."""
     k = out.shape[1]
-    uniforms, table = np.empty(2 * k), _hash_table(k)
+    uniforms, table = np.empty(2 * k), np.empty(_width(k), np.int64)
     for t in range(out.shape[0]):
         fill_uniforms(key, np.uint64(start + t), 0, uniforms, uniforms.size)
         _choose(n, uniforms, table, out[t])
@@ -76,7 +75,7 @@ def draw_stratified(members, starts, base, extra, key, start, out):
     open_strata = np.flatnonzero(base < sizes)
     counts, lucky = np.empty(strata, np.int64), np.empty(extra, np.int64)
     uniforms = np.empty(2 * k + extra)
-    table = _hash_table(max(k, extra))
+    table = np.empty(_width(max(k, extra)), np.int64)
     for t in range(out.shape[0]):
         fill_uniforms(key, np.uint64(start + t), 0, uniforms, uniforms.size)
         counts[:] = base

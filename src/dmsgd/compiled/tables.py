@@ -24,15 +24,7 @@ import numpy as np
 from numba.types import int64
 
 from dmsgd.compiled import microkernels as kernels
-from dmsgd.compiled.jit import (
-    Table,
-    callback,
-    float64_ptr,
-    inlined,
-    int8_ptr,
-    int64_ptr,
-    uint32_ptr,
-)
+from dmsgd.compiled.jit import Table, callback, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
 from dmsgd.compiled.linear_algebra import PANEL
 from dmsgd.compiled.llvm import (
     BLOCK,
@@ -46,14 +38,7 @@ from dmsgd.compiled.llvm import (
     singles_at,
     uint32s_at,
 )
-from dmsgd.compiled.microkernels import (
-    FRACTIONS,
-    GROUP,
-    TABLE_LINE,
-    fractions_below,
-    group_line,
-    largest_size,
-)
+from dmsgd.compiled.microkernels import FRACTIONS, GROUP, TABLE_LINE
 from dmsgd.compiled.projection import WORK
 
 #: Rows of V that are prefetched before they are read.
@@ -94,7 +79,7 @@ def fill_sums(V, groups, width, ends, sums):
         for j in range(0, width, LANES):
             c = j if j < width - LANES else width - LANES
             ends_here = shift(before, c), shift(after, c)
-            group_line(shift(rows, c), width, *ends_here, shift(lines, c * TABLE_LINE))
+            kernels.group_line(shift(rows, c), width, *ends_here, shift(lines, c * TABLE_LINE))
     return 0
 
 
@@ -103,22 +88,11 @@ def fill_int8(V, n, r, width, out):
     """Fill row i of `out`, which has this width, with V_i scaled to a largest entry of 127."""
     for i in range(n):
         row, bytes_ = shift(V, i * r), shift(out, i * width)
-        largest = largest_size(row, r)
+        largest = kernels.largest_size(row, r)
         scale = 127.0 / (largest if largest > 1e-300 else 1e-300)
         for j in range(r):
             bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0
-
-
-@inlined
-def _row_within(V, n, r, column, row, rest):
-    """Return the row at which the sum of V[:, column]² from `row` on passes `rest`."""
-    total, passed = 0.0, 0
-    for s in range(GROUP - 1):
-        x = V[(row + s if row + s < n else n - 1) * r + column]
-        total += x * x
-        passed += total <= rest
-    return row + passed
 
 
 @callback(int64(TABLES.record, int64_ptr, float64_ptr, int64_ptr, int64))
@@ -129,7 +103,7 @@ def locate(source, columns, targets, items, count):
     """
     n, r, groups, width, last = source.n, source.r, source.groups, source.width, source.last
     totals, sums = doubles_at(source.totals), doubles_at(source.sums)
-    hints = uint32s_at(source.hints)
+    hints, V = uint32s_at(source.hints), doubles_at(source.V)
     for p in range(count):
         j = columns[p]
         hint = targets[p] / totals[j] * (last * HINT_MARGIN)
@@ -154,11 +128,15 @@ def locate(source, columns, targets, items, count):
             group, line, rest = group + 1, later, target - later[0]
             fraction = rest * line[1]
         fraction = fraction if fraction < FRACTIONS - 2.0 else FRACTIONS - 2.0
-        passed = fractions_below(line, np.int64(fraction - FRACTION_MARGIN))
-        most = fractions_below(line, np.int64(fraction + FRACTION_MARGIN) + 1)
-        row = group * GROUP + passed
+        passed = kernels.fractions_below(line, np.int64(fraction - FRACTION_MARGIN))
+        most = kernels.fractions_below(line, np.int64(fraction + FRACTION_MARGIN) + 1)
         if most > passed:
-            row = _row_within(doubles_at(source.V), n, r, j, group * GROUP, rest)
+            total, passed = 0.0, 0
+            for s in range(group * GROUP, group * GROUP + GROUP - 1):
+                x = V[(s if s < n else n - 1) * r + j]
+                total += x * x
+                passed += total <= rest
+        row = group * GROUP + passed
         items[p] = row if row < n else n - 1
     return 0
 
@@ -210,7 +188,9 @@ def prefilter(source, work, chosen, items, thresholds):
     Z = shift(q, k * BLOCK)
     full, rest = shift(Z, height * BLOCK), shift(Z, (height + 1) * BLOCK)
     for c in range(k):
-        kernels.gather_bytes(int8_rows, places, chosen[c], shift(q, c * BLOCK))
+        column, row = shift(int8_rows, chosen[c]), shift(q, c * BLOCK)
+        for p in range(BLOCK):
+            row[p] = np.float32(column[places[p]])
     for i in range(0, rows, kernels.TILE_ROWS):
         part = shift(W32, i // PANEL * panel + i % PANEL)
         for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):

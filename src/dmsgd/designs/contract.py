@@ -91,10 +91,7 @@ class Design(ABC):
 
     def provenance(self) -> dict[str, str]:
         """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        return self._origin()
-
-    def _origin(self, kernel: str = "", data: str = "", sampler: str = "") -> dict[str, str]:
-        return {"design": repr(self), "kernel": kernel, "data": data, "sampler": sampler}
+        return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what defines the distribution, without cached tables and the latest state."""

@@ -13,22 +13,9 @@ from dmsgd.designs.contract import check_range, with_hints
 from dmsgd.designs.greedy import TIED
 from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
 from dmsgd.features import as_features
-from dmsgd.inputs.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    as_excluded,
-    as_given,
-    as_items,
-    as_pairs,
-)
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_given, as_items, as_pairs
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.kernels.conditioned import (
-    conditional,
-    marginal_without,
-    spectrum_or_empty,
-    without,
-)
+from dmsgd.kernels.conditioned import conditional
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
@@ -103,26 +90,22 @@ class DPP:
             p[p >= 1 - CERTAIN] = 1.0
         return cls.__new__(cls)._set(spectrum.replaced(values=p), p, 1 - p, is_marginal=True)
 
-    def given(self, items: Any = (), *, exclude: Any = ()) -> DPP:
-        """Return this DPP given that `items` are in every batch and those of `exclude` in none.
+    def given(self, items: Any) -> DPP:
+        """Return this DPP given that `items` are in every batch.
 
         O(n r²); with given items, all eigenvectors are kept in memory. Raises ValueError if no
-        batch contains all of `items`, or if every batch contains some of `exclude`.
+        batch contains all of `items`. Without some of the items: `DPP(kernel.subset(others))`.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
-        >>> DPP(L).given([0], exclude=[2]).inclusion().round(3)
-        array([1.  , 0.16, 0.  ])
+        >>> DPP(L).given([0]).inclusion().round(3)
+        array([1.   , 0.16 , 0.667])
         """
         given = as_given(items, self.n)
-        barred = as_excluded(exclude, self.n, given)
-        if self._is_marginal:
-            left = marginal_without(self.spectrum, self._rest, barred)
-        else:
-            left = without(self.spectrum, barred)
         if not given.size:
-            return self._like(left)
-        left = conditional(left, given)
-        others, count = self._like(left), given.size
+            return self
+        left, count = conditional(self.spectrum, given), given.size
+        of_kernel = left.rank and not self._is_marginal
+        others = DPP(left) if of_kernel else DPP._from_marginal(left)
         V = np.zeros((self.n, count + left.rank))  # given items are eigenvectors with p = 1
         V[given, np.arange(count)] = 1.0
         V[:, count:] = left.eigenvectors.columns(np.arange(left.rank))
@@ -131,11 +114,6 @@ class DPP:
         p = np.append(np.ones(count), others._selection)
         rest = np.append(np.zeros(count), others._rest)
         return DPP.__new__(DPP)._set(left.replaced(values=p, vectors=V), p, rest, is_marginal=True)
-
-    def _like(self, spectrum: Spectrum) -> DPP:
-        """Return the DPP of this spectrum, of L or of K as that of this one."""
-        of_kernel = spectrum.rank and not self._is_marginal
-        return DPP(spectrum) if of_kernel else DPP._from_marginal(spectrum)
 
     @cached_property
     def _prepared(self) -> Any:
@@ -236,13 +214,12 @@ class DPP:
             V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
             U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
             first = largest_determinant(Spectrum(np.ones(U.shape[1]), U, check=False), U.shape[1])
-            if always.all():  # a projection
-                return first
             W -= U @ np.linalg.solve(U[first], W[first])
             W[first] = 0.0
-            spectrum = spectrum_or_empty(as_features(W, allow_tiny=True))
-        more = largest_determinant(spectrum, spectrum.rank, first, least=1 + TIED)
-        return np.concatenate([first, more])
+            if not W.any():  # as of a projection
+                return first
+            spectrum = as_features(W, allow_tiny=True).spectrum(overwrite=True)
+        return np.append(first, largest_determinant(spectrum, spectrum.rank, least=1 + TIED))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_prepared"}

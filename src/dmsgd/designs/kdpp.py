@@ -10,13 +10,13 @@ import numpy as np
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.greedy import TIED
 from dmsgd.designs.options import DesignOptions
-from dmsgd.errors import RankError, SamplingError
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
+from dmsgd.errors import SamplingError
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import exact
-from dmsgd.kernels.conditioned import conditional, without
+from dmsgd.kernels.conditioned import conditional
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.runtime.progress import Progress, announce
@@ -59,10 +59,9 @@ class KDPP(ClosedForm):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
-    #: The `Recipe` of `diversify`, and its options with the kernel that was chosen; None if made
-    #: by hand.
-    recipe: Any = None
+    #: The options of `diversify`, with the kernel that was chosen, and what its `repr` adds.
     options: DesignOptions | None = None
+    made: str = ""
 
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
         self.spectrum = as_spectrum(L)
@@ -125,31 +124,19 @@ class KDPP(ClosedForm):
         log_e = log_polynomial(self.spectrum.values, self.k)
         return np.asarray(self.spectrum.log_det(batches) - log_e)
 
-    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
-        """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
+    def given(self, items: Any) -> Conditioned:
+        """Return this k-DPP given that `items` are in every batch.
 
         P(Y | items) ∝ det(L_Y): k counts the given items, and the others repel them and each other.
-        O(n r²), or O(r³) for features in blocks, which are read again if items are excluded.
-        The result has `given`, too, for more items. Raises ValueError if no batch contains all of
-        `items`, and `RankError` if fewer than k independent items are left.
+        O(n r²), or O(r³) for features in blocks. The result has `given`, too, for more items.
+        Raises ValueError if no batch contains all of `items`. Without some of the items:
+        `KDPP(kernel.subset(others), k)`, whose item numbers are positions in `others`.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
         >>> KDPP(L, k=2).given([0]).inclusion().round(3)
         array([1.   , 0.087, 0.913])
-        >>> KDPP(L, k=1).given(exclude=[2]).inclusion()
-        array([0.5, 0.5, 0. ])
         """
-        given = as_given(items, self.n, self.k)
-        barred = as_excluded(exclude, self.n, given)
-        if not barred.size:
-            return Conditioned(self, given)
-        left = without(self.spectrum, barred)
-        if not left.rank:
-            raise ValueError("all items that can be drawn are excluded; exclude fewer")
-        if left.rank < self.k:
-            found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
-            raise RankError(self.k, left.rank, found, rbf=False)
-        return Conditioned(KDPP(left, self.k, self.sampler), given)
+        return Conditioned(self, as_given(items, self.n, self.k))
 
     def greedy_map(self) -> IntArray:
         """Return one batch with a large det(L_Y), found greedily: k item numbers, best first.
@@ -184,16 +171,11 @@ class KDPP(ClosedForm):
         return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
+        of = {"kernel": self.spectrum.kernel, "data": self.spectrum.data}
+        return super().provenance() | of | {"sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:
-        target, shown = self.recipe.target if self.recipe else None, ""
-        if target is not None:
-            given = repr(target) if isinstance(target, str) else f"{self.n:,} given numbers"
-            shown = f", target={given}"
-        elif self.recipe and self.spectrum.trace_error:
-            shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
-        return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
+        return f"KDPP(k={self.k}, {self.spectrum!r}{self.made}, sampler={name_of(self.sampler)})"
 
 
 @final
@@ -213,10 +195,9 @@ class Conditioned(ClosedForm):
     def chunk(self) -> int:
         return self._rest.chunk if self._rest else 1
 
-    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
-        """Return this k-DPP given more items that are in every batch, or in none."""
-        more = np.union1d(self.given_items, as_given(items, self.n))
-        return self._whole.given(more, exclude=exclude)
+    def given(self, items: Any) -> Conditioned:
+        """Return this k-DPP given more items that are in every batch."""
+        return self._whole.given(np.union1d(self.given_items, as_given(items, self.n)))
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         rest: IntArray = np.empty((size, 0), dtype=np.int64)
@@ -270,8 +251,7 @@ class Conditioned(ClosedForm):
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
         if not self._rest:
             return self.given_items.copy()
-        others = largest_determinant(self._rest.spectrum, self._rest.k, self.given_items)
-        return np.concatenate([self.given_items, others])
+        return np.append(self.given_items, self._rest.greedy_map())
 
     def fingerprint(self) -> str:
         return digest("Conditioned", self._whole.fingerprint(), self.given_items)
@@ -291,13 +271,10 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def largest_determinant(
-    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
-) -> IntArray:
+def largest_determinant(spectrum: Spectrum, k: int, least: float = 0.0) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
-    without: items that are not taken.
-    least:   end where no item multiplies the determinant by more than this.
+    least: end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -312,7 +289,7 @@ def largest_determinant(
         here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
-        left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
+        left[chosen[:done]] = 0.0
         if left.max() <= least:
             break
         enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))

@@ -1,9 +1,9 @@
-"""`DesignOptions`: how batches are drawn, as one value for Python, scikit-learn and commands."""
+"""`DesignOptions`: how batches are drawn, as one value for Python and commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, final, get_args
 
@@ -16,21 +16,9 @@ TargetName = Literal["uniform"]
 QualityName = Literal["length"]
 SpectrumName = Literal["auto", "exact", "nystrom", "pivoted_cholesky"]
 
-#: The check of each field; None is let through where it is the default.
-CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "batches": partial(as_choice, choices=get_args(Batches)),
-    "w": as_fraction,
-    "rho": as_positive,
-    "kernel": partial(as_choice, choices=get_args(KernelName)),
-    "standardize": as_flag,
-    "normalize": as_flag,
-    "scale": as_positive,
-    "quality": partial(as_choice, choices=get_args(QualityName)),
-    "diversity": as_fraction,
-    "target": partial(as_choice, choices=get_args(TargetName)),
-    "spectrum": partial(as_choice, choices=get_args(SpectrumName)),
-    "rank": as_count,
-}
+
+def _one_of(names: Any) -> Callable[[Any, str], Any]:
+    return partial(as_choice, choices=get_args(names))
 
 
 @final
@@ -49,26 +37,25 @@ class DesignOptions:
     'dmsgd.diversify(X, k=64, labels=y, w=0.7, standardize=True)'
     """
 
-    batches: Batches = "k-DPP"
-    w: float = 0.0
-    rho: float | None = None
-    kernel: KernelName = "auto"
-    standardize: bool = False
-    normalize: bool | None = None
-    scale: float | None = None
-    quality: QualityName | None = None
-    diversity: float = 0.5
-    target: TargetName | None = None
-    spectrum: SpectrumName = "auto"
-    rank: int | None = None
+    batches: Batches = field(default="k-DPP", metadata={"check": _one_of(Batches)})
+    w: float = field(default=0.0, metadata={"check": as_fraction})
+    rho: float | None = field(default=None, metadata={"check": as_positive})
+    kernel: KernelName = field(default="auto", metadata={"check": _one_of(KernelName)})
+    standardize: bool = field(default=False, metadata={"check": as_flag})
+    normalize: bool | None = field(default=None, metadata={"check": as_flag})
+    scale: float | None = field(default=None, metadata={"check": as_positive})
+    quality: QualityName | None = field(default=None, metadata={"check": _one_of(QualityName)})
+    diversity: float = field(default=0.5, metadata={"check": as_fraction})
+    target: TargetName | None = field(default=None, metadata={"check": _one_of(TargetName)})
+    spectrum: SpectrumName = field(default="auto", metadata={"check": _one_of(SpectrumName)})
+    rank: int | None = field(default=None, metadata={"check": as_count})
 
     def __post_init__(self) -> None:
         for each in fields(self):
             given = getattr(self, each.name)
-            # NumPy's scalars become plain numbers, which `code` prints.
+            # None is the default where it is let through; NumPy's scalars become plain numbers.
             if given is not None or each.default is not None:
-                checked = CHECKS[each.name](given, each.name)
-                object.__setattr__(self, each.name, checked)
+                object.__setattr__(self, each.name, each.metadata["check"](given, each.name))
         if self.rank is not None and self.spectrum in ("auto", "exact"):
             raise ValueError("rank belongs to spectrum='nystrom' or spectrum='pivoted_cholesky'")
         if self.scale is not None and self.kernel != "rbf":

@@ -8,46 +8,25 @@ is exactly the k-DPP; docs/results/approximations.md has the error by steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from dmsgd.designs.contract import Design
 from dmsgd.errors import RankError
-from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
+from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
+from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.kernels import Kernel
 from dmsgd.kernels.pivoted_cholesky import BLOCK, factor
 from dmsgd.kernels.precomputed import kernel_of
-from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import Progress
-from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.decompose import like
 
 #: Steps per block of kernel entries: at least this many, or k.
 LEAST_STEPS = 128
-
-
-@final
-@dataclass(frozen=True)
-class Mixing:
-    """How well chains mix, from log det(L_Y) along each of them; `SwapChain.diagnose` returns it.
-
-    acceptance:           share of the steps that were moves.
-    autocorrelation_time: batches of one chain that are worth one independent batch (1 is ideal).
-    effective_size:       number of independent batches that all batches are worth.
-    r_hat:                Gelman-Rubin ratio of half chains; above 1.05 raise burn_in and thin.
-    """
-
-    acceptance: float
-    autocorrelation_time: float
-    effective_size: float
-    r_hat: float
 
 
 @final
@@ -64,7 +43,8 @@ class SwapChain(Design):
 
     A step takes about 4k kernel entries and O(k²) operations, and the start of a chain n k entries
     and O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is
-    affordable. There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+    affordable. There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`. How well chains
+    mix, ArviZ tells from log det(L_Y) of their batches (docs/kernels.md).
 
     Raises `RankError` if fewer than k items are independent. See also `KDPP`,
     `dmsgd.kernels.nystrom`.
@@ -97,71 +77,49 @@ class SwapChain(Design):
             raise RankError(self.k, self._known.size, found)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        """Return the batches, those of several chains on threads.
+
+        The factor is computed anew for each batch, so that a chain that goes on from its latest
+        batch equals one from its first set.
+        """
         out, stop = np.empty((size, self.k), dtype=np.int64), start + size
 
         def work(begin: int) -> None:
-            end = min(stop, begin + self.chain_length)
-            for t, Y, _ in self._chain(key, begin, start, end):
+            first, end, Y = begin, min(stop, begin + self.chain_length), np.empty(0, np.int64)
+            if (latest := self._latest) and latest[:2] == (key, begin) and latest[2] < start:
+                first, Y = latest[2] + 1, latest[3]
+            for t in range(first, end):
+                Y = self._next(key, begin, t, Y)
                 if t >= start:
                     out[t - start] = Y
-                if t == stop - 1:
-                    self._latest = (key, begin, t, Y)
+            if end == stop:
+                self._latest = (key, begin, stop - 1, Y)
 
         first = start - start % self.chain_length
         parallel_map(work, range(first, stop, self.chain_length), workers)
         return out
 
-    def _chain(
-        self, key: int, begin: int, start: int, stop: int
-    ) -> Iterator[tuple[int, IntArray, int]]:
-        """Yield (t, batch t, moves towards it) of the chain that begins at batch `begin`.
+    def _next(self, key: int, begin: int, t: int, Y: IntArray) -> IntArray:
+        """Return batch t, from batch t - 1 of the chain that begins at batch `begin`.
 
-        The steps towards batch t use random numbers of (key, t) only, and the factor is computed
-        anew for each batch, so that continuing the latest batch equals starting from `begin`.
+        The steps towards it use random numbers of (key, t) only.
         """
         from dmsgd.compiled.philox import fill_uniform
 
-        order, first, Y = np.empty(2 * self.k), begin, np.empty(0, np.int64)
-        if (latest := self._latest) and latest[:2] == (key, begin) and latest[2] < start:
-            first, Y = latest[2] + 1, latest[3]
-        for t in range(first, stop):
-            block = fill_uniform(key, t, 0, order)
-            if t == begin:
-                drawn = first_set(self.kernel, self.k, [key, begin])
-                Y = drawn if drawn.size == self.k else self._known
-            steps = self.burn_in if t == begin else self.thin
-            Y, moves = advance(self.kernel, Y, key, t, block, steps)
-            Y = Y[np.argsort(order[: self.k])]
-            yield t, Y, moves
-
-    def diagnose(
-        self, size: int = 200, seed: Seed = None, *, chains: int = 4, workers: int = 1
-    ) -> Mixing:
-        """Return how well `chains` chains of `size` batches each mix, by log det(L_Y) alone.
-
-        The burn-in does not count for the share of accepted swaps.
-        """
-        size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
-        key = seed_key(seed)
-        reserve(chains * size, f"the course of {chains} x {size:,} batches", "ask for fewer")
-        trace, moves = np.empty((chains, size)), np.zeros(chains)
-
-        def run(chain: int) -> None:
-            begin = chain * size
-            for t, Y, moved in self._chain(key, begin, begin, begin + size):
-                trace[chain, t - begin] = np.linalg.slogdet(self.kernel.block(Y, Y))[1]
-                moves[chain] += moved * (t > begin)
-
-        parallel_map(run, range(chains), thread_count(workers))
-        time, acceptance = autocorrelation_time(trace), moves.mean() / ((size - 1) * self.thin)
-        return Mixing(float(acceptance), time, trace.size / time, r_hat(trace))
+        order = np.empty(2 * self.k)
+        block, steps = fill_uniform(key, t, 0, order), self.thin
+        if t == begin:
+            drawn, steps = first_set(self.kernel, self.k, [key, begin]), self.burn_in
+            Y = drawn if drawn.size == self.k else self._known
+        return advance(self.kernel, Y, key, t, block, steps)[np.argsort(order[: self.k])]
 
     def fingerprint(self) -> str:
         lengths = self.burn_in, self.thin, self.chain_length
         return digest("SwapChain", self.k, *lengths, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(repr(self.kernel), self.kernel.fingerprint(), "swap chain")
+        of = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
+        return super().provenance() | of | {"sampler": "swap chain"}
 
     def __repr__(self) -> str:
         lengths = f"burn_in={self.burn_in}, thin={self.thin}, chain_length={self.chain_length}"
@@ -181,10 +139,8 @@ def first_set(kernel: Kernel, k: int, key: Any) -> IntArray:
     return items[: dependent[0]] if dependent.size else items
 
 
-def advance(
-    kernel: Kernel, Y: IntArray, key: int, draw: int, block: int, steps: int
-) -> tuple[IntArray, int]:
-    """Make steps from the set Y; return the set that they end with, and how many were moves.
+def advance(kernel: Kernel, Y: IntArray, key: int, draw: int, block: int, steps: int) -> IntArray:
+    """Make steps from the set Y, and return the set that they end with.
 
     The random numbers are those of (key, draw) from number 2 * block on. Each piece of steps takes
     the block of the kernel of the set and of all that is proposed next.
@@ -193,7 +149,7 @@ def advance(
     from dmsgd.compiled.swap import walk
 
     most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs
-    moves, tell = 0, Progress(f"{steps:,} steps of a chain")
+    tell = Progress(f"{steps:,} steps of a chain")
     for done in range(0, steps, most):
         uniforms = np.empty(3 * min(most, steps - done))
         block = fill_uniform(key, draw, block, uniforms)
@@ -202,40 +158,7 @@ def advance(
         local, proposals = where[: Y.size].copy(), where[Y.size :].copy()
         L = np.ascontiguousarray(kernel.block(known, known), dtype=np.float64)
         R = np.ascontiguousarray(np.linalg.cholesky(L[np.ix_(local, local)]).T)
-        moves += walk(L, local, R, uniforms, proposals)
+        walk(L, local, R, uniforms, proposals)
         Y = known[local]
         tell((done + items.size) / steps)
-    return Y, moves
-
-
-def autocorrelation_time(trace: FloatArray) -> float:
-    """Return 1 + 2 Σ_l ρ_l, at least 1, from chains in the rows of `trace`.
-
-    ρ is estimated about the mean of all chains, so that chains stuck apart count as correlated.
-    Sums of neighbours, ρ_2m + ρ_2m+1, are positive for a reversible chain, so the sum is cut where
-    the first one is not (Geyer 1992).
-    """
-    length = trace.shape[1]
-    spectrum = np.abs(np.fft.rfft(trace - trace.mean(), 2 * length, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum, axis=1).mean(axis=0)[:length] / length
-    if covariance[0] <= 0:  # one and the same value throughout, as with k = n
-        return 1.0
-    rho = covariance[: length - length % 2] / covariance[0]
-    pairs = rho[0::2] + rho[1::2]
-    negative = np.flatnonzero(pairs <= 0)
-    cut = negative[0] if negative.size else pairs.size
-    return max(1.0, float(2 * pairs[:cut].sum() - 1))
-
-
-def r_hat(trace: FloatArray) -> float:
-    """Return split R-hat: sqrt((h - 1) / h + between / within) of the variances of half chains.
-
-    h is the length of a half chain.
-    """
-    half = trace.shape[1] // 2
-    halves = np.concatenate([trace[:, :half], trace[:, -half:]])
-    within = halves.var(axis=1, ddof=1).mean()
-    between = halves.mean(axis=1).var(ddof=1)
-    if within == 0:
-        return 1.0 if between == 0 else np.inf
-    return float(np.sqrt((half - 1) / half + between / within))
+    return Y

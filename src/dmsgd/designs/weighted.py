@@ -48,8 +48,10 @@ class Weighted(ClosedForm):
             raise TypeError("Weighted needs b (inclusion probabilities) or weights, and not both")
         if k is None:
             raise TypeError("Weighted needs k, the batch size")
-        name, scale = ("weights", _from_weights) if b is None else ("b", _from_inclusion)
-        given = _numbers(weights if b is None else b, name)
+        name, scale = ("weights", capped_shares) if b is None else ("b", _from_inclusion)
+        given = as_numbers(weights if b is None else b, name)
+        if (least := given.min()) < 0:
+            raise ValueError(f"{name} must be at least 0, not {least:g} for item {given.argmin()}")
         self.n = int(given.size)
         self.k = as_batch_size(k, self.n)
         #: What the fingerprint hashes: the numbers given, before any rounding.
@@ -69,14 +71,6 @@ class Weighted(ClosedForm):
         weighted = cls(inclusion_of(design), getattr(design, "k", None))
         weighted._given, weighted._matched = digest("like", design.fingerprint()), repr(design)
         return weighted
-
-    def with_weights(self, weights: Any) -> Weighted:
-        """Return this design with other weights: b is in proportion to them, at most 1.
-
-        >>> Weighted(weights=[1, 1, 1, 1], k=2).with_weights([3, 1, 1, 1]).inclusion()
-        array([1.        , 0.33333333, 0.33333333, 0.33333333])
-        """
-        return Weighted(k=self.k, weights=as_numbers(weights, "weights", self.n))
 
     @cached_property
     def _sampler(self) -> Any:
@@ -103,29 +97,19 @@ class Weighted(ClosedForm):
         return digest("Weighted", self.k, self._given)
 
     def provenance(self) -> dict[str, str]:
-        return self._origin(sampler="conditional Poisson")
+        return super().provenance() | {"sampler": "conditional Poisson"}
 
     def __repr__(self) -> str:
         matched = f", b of {self._matched}" if self._matched else ""
         return f"Weighted(n={self.n}, k={self.k}{matched})"
 
 
-def _numbers(value: Any, name: str) -> FloatArray:
-    numbers = as_numbers(value, name)
-    bad = np.flatnonzero(numbers < 0)
-    if bad.size:
-        first = f"{numbers[bad[0]]:g} for item {bad[0]} ({counted(bad.size, 'such item')})"
-        raise ValueError(f"{name} must be at least 0, but is {first}")
-    return numbers
-
-
 def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
     """Return b, scaled so that it sums to k exactly."""
-    above = np.flatnonzero(b > 1 + ROUNDING)
-    if above.size:
+    if (most := b.max()) > 1 + ROUNDING:
         raise ValueError(
-            f"b is {b[above[0]]:g} for item {above[0]} ({counted(above.size, 'such item')}), but "
-            f"an item is in a batch at most once; pass them as weights= to scale them"
+            f"b is {most:g} for item {b.argmax()}, but an item is in a batch at most once; pass "
+            f"them as weights= to scale them"
         )
     always = b >= ALWAYS
     left = k - int(np.count_nonzero(always))
@@ -138,17 +122,11 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
     return b
 
 
-def _from_weights(weights: FloatArray, k: int) -> FloatArray:
-    """Return b in proportion to the weights, at most 1."""
-    positive = int(np.count_nonzero(weights))
-    if positive < k:
-        items = counted(positive, "item")
-        raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
-    return capped_shares(weights, k)
-
-
 def capped_shares(weights: FloatArray, k: int) -> FloatArray:
     """Return b_i = min(1, c weights_i) with Σ b_i = k; items below 1 share the rest."""
+    if (positive := int(np.count_nonzero(weights))) < k:
+        items = counted(positive, "item")
+        raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
     b, full = np.ones(weights.size), np.zeros(weights.size, bool)
     while not full.all():
         others = weights[~full] / (weights.max(where=~full, initial=0.0) or 1.0)

@@ -70,8 +70,8 @@ class Advice:
     @property
     def name(self) -> str:
         """The kind of batches: "shuffled epochs", "Stratified" or "k-DPP"."""
-        names = {"uniform": "shuffled epochs", "stratified": "Stratified"}
-        return names.get(self.options.batches, self.options.batches)
+        kinds = {"uniform": "shuffled epochs", "stratified": "Stratified"}
+        return kinds.get(self.options.batches, self.options.batches)
 
     @property
     def code(self) -> str:
@@ -194,10 +194,10 @@ class Inspection:
         text = f" (largest deviation {number(data.column_ratio)} medians)"
         text += f"; {data.constant:,} constant" if data.constant else ""
         found["columns"] = Fact(figure, text, differ)
-        held = "1 direction holds" if (d := data.directions()) == 1 else f"{d:,} directions hold"
-        text = f" effective; {held} 90 % of the variance"
+        held = f"{counted(d := data.directions(), 'direction')} hold{'s' * (d == 1)}"
         part = f" of {data.measured:,} items" if data.measured < data.n else ""
-        found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
+        text = f" effective; {held} 90 % of the variance{part}{units}"
+        found["dimension"] = Fact(number(data.dimension), text)
         if (drawn := self.batches[-1]).name == "k-DPP":
             part = f"of a sample of {drawn.rows.size:,}: " if drawn.rows.size < data.n else ""
             found["k-DPP"] = Fact(part, self.options.code(self.k))

@@ -59,8 +59,7 @@ def estimate_inclusion(
     """
     check_design(design)
     draws, stream = as_count(draws, "draws"), design.stream(seed)
-    counts = np.zeros(design.n, dtype=np.int64)
-    size = stream.call_size(PIECE)
+    counts, size = np.zeros(design.n, dtype=np.int64), stream.call_size(PIECE)
     for first in range(0, draws, size):
         batches = stream.sample(min(size, draws - first), first, workers)
         counts += np.bincount(batches.ravel(), minlength=design.n)

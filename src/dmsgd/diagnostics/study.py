@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.build import NEARLY_UNIFORM, kdpp_of
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, as_design_options
-from dmsgd.designs.recipe import NEARLY_UNIFORM
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
@@ -81,26 +80,30 @@ def inspect(
     if g is not None and g.n != X.n:
         raise ValueError(f"gradients has {g.n} items, the features {X.n}")
     facts = find_facts(X, y, options.standardize, seed)
-    kind, noted = _kind_of_batches(facts, options), list(_warnings(facts, k, options))
-    designs: dict[str, tuple[ClosedForm, IntArray]] = {}
+    noted, batches = list(_warnings(facts, k, options)), [_shuffled(facts, k)]
+
+    def add(name: str, design: ClosedForm, rows: IntArray) -> None:
+        numbers = _columns(X, rows, facts) if g is None else as_array(take_rows(g, rows).matrix)
+        batches.append(_figures(name, design, rows, y, facts, numbers, seed))
+
+    # What to recommend: strata for uneven classes, or shuffled epochs; a target is kept.
+    uneven = facts.classes and facts.evenness < EVEN
+    kind = DesignOptions(batches="stratified" if uneven else "uniform")
+    kind = kind if options.target is None else options
     if kind.batches == "stratified":
-        designs["Stratified"] = Stratified(y[facts.rows], k), facts.rows
+        add("Stratified", Stratified(y[facts.rows], k), facts.rows)
     if options.changed() or g is not None:
         try:
             kdpp, rows = _make_kdpp(X, k, y, options, facts, seed)
         except RankError as error:
             noted.append(f"no k-DPP is shown, as its rank is too small: {error}")
         else:
-            designs["k-DPP"], options = (kdpp, rows), kdpp.options or options
+            options = kdpp.options or options
             noted += _kdpp_warnings(kdpp, facts, options)
-    batches = {"shuffle": _shuffled(facts, k)}
-    for name, (design, rows) in designs.items():
-        numbers = _columns(X, rows, facts) if g is None else as_array(take_rows(g, rows).matrix)
-        batches[name] = _figures(name, design, rows, y, facts, numbers, seed)
+            add("k-DPP", kdpp, rows)
     what = "a batch's columns" if g is None else "these gradients"
     advice = _advise(kind, facts, k, batches, what)
-    found = tuple(batches.values())
-    return Inspection(k, facts, found, advice, tuple(noted), options, what, given, X, y)
+    return Inspection(k, facts, tuple(batches), advice, tuple(noted), options, what, given, X, y)
 
 
 def _shuffled(facts: DataFacts, k: int) -> BatchFigures:
@@ -125,10 +128,8 @@ def _figures(
         work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
         draws = None if work <= EXACT else DRAWS
     found = gradient_variance(design, numbers, draws=draws, seed=seed)
-    control = found.frequency_matched
-    noise = found.variance / control if control > 0 else None
-    error = found.error / control if control > 0 else 0.0
-    seen = 1 - float(missed.mean())
+    control, seen = found.frequency_matched, 1 - float(missed.mean())
+    noise, error = (found.variance / control, found.error / control) if control else (None, 0.0)
     return BatchFigures(name, design, rows, items, often, seen, noise, error, found)
 
 
@@ -152,7 +153,8 @@ def _make_kdpp(
     linear = 0 if rbf or options.target else min(MOST, int(OPERATIONS / directions**2))
     rows = random_rows(X.n, max(FEWEST, 5 * k, linear), np.random.default_rng(seed_key(seed)))
     with one_blas_thread:  # more would spin between short products
-        return make_kdpp(options, take_rows(X, rows), k, None if y is None else y[rows]), rows
+        part, labels = take_rows(X, rows), None if y is None else y[rows]
+        return kdpp_of(options, part, k, labels, options.quality, options.target), rows
 
 
 def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:
@@ -181,18 +183,10 @@ def _kdpp_warnings(design: KDPP, facts: DataFacts, options: DesignOptions) -> It
         yield "near-uniform kernel: no two items are similar, so batches are nearly uniform"
 
 
-def _kind_of_batches(facts: DataFacts, options: DesignOptions) -> DesignOptions:
-    """Return what to recommend: strata for uneven classes, or shuffled epochs; a target is kept."""
-    if options.target is not None:
-        return options
-    uneven = facts.classes and facts.evenness < EVEN
-    return DesignOptions(batches="stratified" if uneven else "uniform")
-
-
 def _advise(
-    kind: DesignOptions, facts: DataFacts, k: int, batches: Mapping[str, BatchFigures], what: str
+    kind: DesignOptions, facts: DataFacts, k: int, batches: Sequence[BatchFigures], what: str
 ) -> Advice:
-    """Return the recommendation, from figures of batches by name; what: has their variance."""
+    """Return the recommendation, from figures of batches; what: has their variance."""
     if kind.target is not None:
         reason = f"target {kind.target} fixes how often items are drawn, as requested."
         return Advice(kind, k, reason, "an eigendecomposition first, and more time per batch.")
@@ -200,7 +194,7 @@ def _advise(
         first, *_, last = sorted(facts.classes, key=lambda each: -facts.classes[each])
         common, rare = (visible(each, NAME) for each in (first, last))
         ratio, without = facts.classes[first] / facts.classes[last], facts.missed(k)[last]
-        often = batches["Stratified"].per_epoch
+        often = batches[1].per_epoch  # of `Stratified`
         reason = f"class {common} has {number(ratio, 3)} times the items of class {rare}"
         if without >= FEW:
             reason += f", and {without:.0%} of shuffled batches hold no {rare}"
@@ -208,13 +202,12 @@ def _advise(
         unseen = (1 - k * often[first] / facts.n) ** (facts.n / k)
         if unseen >= FEW:
             price += f", and {unseen:.0%} of class {common} not at all"
-        return Advice(
-            kind, k, f"{reason}.", f"{price}. Shuffle if all items are to count the same."
-        )
+        price += ". Shuffle if all items are to count the same."
+        return Advice(kind, k, f"{reason}.", price)
     why = "the classes are even" if facts.classes else "there are no labels"
     reason = f"{why}, and nothing else was better when models were trained on real data."
-    drawn = batches.get("k-DPP")
-    if drawn is not None and drawn.noise is not None:
+    drawn = batches[-1]
+    if drawn.name == "k-DPP" and drawn.noise is not None:
         removed = 1 - drawn.noise
         margin = f" (± {2 * drawn.error:.0%})" if drawn.error else ""
         reason += f" A k-DPP would remove {max(removed, 0.0):.0%}{margin} of the variance of {what}"

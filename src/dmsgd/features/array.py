@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.features import products
 from dmsgd.features.contract import SHORTER, Features, RowMap
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, check_nonzero, is_sparse
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import Progress
@@ -56,15 +56,9 @@ class InMemory(Features):
     def similarities(self, points: Matrix, scale: float) -> FloatArray:
         return np.asarray(products.similarity(self.matrix, points, scale))
 
-    def gram(self, weights: FloatArray | None = None) -> FloatArray:
-        if weights is None:
-            total = products.gram(self.matrix)
-            check_nonzero(bool(total.any()))
-            return total
-        total, root, start = np.zeros((self.d, self.d)), np.sqrt(weights), 0
-        for block in self.blocks():
-            total += products.gram(products.scale_rows(block, root[start : start + block.shape[0]]))
-            start += block.shape[0]
+    def gram(self) -> FloatArray:
+        total = products.gram(self.matrix)
+        check_nonzero(bool(total.any()))
         return total
 
     def mapped(self, map: RowMap) -> InMemory:
@@ -79,12 +73,6 @@ class InMemory(Features):
 
     def copied(self) -> InMemory:
         return InMemory(self.matrix.copy(), self.origin) if self.shared else self
-
-    def products(self, other: Features) -> InMemory:
-        what = f"the products of {self.d:,} and {other.d:,} features of {self.n:,} items"
-        reserve(self.n * self.d * other.d, what, "use fewer features")
-        rows = [as_array(each.to_memory().matrix) for each in (self, other)]
-        return InMemory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, self.d * other.d))
 
     def transposed(self) -> InMemory:
         return InMemory(self.matrix.T)

@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
-from dmsgd.features.map_types import ScaleRows
 from dmsgd.features.products import add_sparse_gram, gram, mirrored, stack
-from dmsgd.features.readers import Reader
+from dmsgd.features.readers import Reader, changed
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -87,18 +86,10 @@ class Blocks(Features):
     ) -> Iterator[Any]:
         """Yield work(rows, *arguments[i], workers) of each block i, for work that takes long.
 
-        Here this thread does it, so that Ctrl-C ends it, and may start `workers` threads. On a
-        cluster its workers do it, each in one thread.
+        Here this thread does it, so that Ctrl-C ends it, and may start `workers` threads.
         """
-        if self._is_elsewhere():
-            yield from self.map_blocks(work, name, [(*given, 1) for given in arguments])
-            return
         for rows, given in zip(self.blocks(), arguments, strict=True):
             yield work(rows, *given, workers)
-
-    def _is_elsewhere(self) -> bool:
-        """Return whether passes run in other processes."""
-        return False
 
     def _tasks(
         self, work: Callable[..., Any], arguments: Sequence[Any] | None = None
@@ -145,10 +136,7 @@ class Blocks(Features):
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
         found = fingerprint_rows((self.reader.n, self.reader.d), hashes)
         if self.reader.fingerprint not in (None, found):
-            raise ValueError(
-                f"{self!r} has changed since it was first read, so that draws would follow neither "
-                f"what was there nor what is there now; build the design again"
-            )
+            raise changed(repr(self), "first read")
         self.reader.fingerprint = found
 
     def blocks(self) -> Iterator[Matrix]:
@@ -165,9 +153,7 @@ class Blocks(Features):
         found = [part for part in self.map_blocks(getitem, "take", arguments) if part is not None]
         return stack(found or [np.empty((0, self.d))])[np.argsort(order)]
 
-    def gram(self, weights: FloatArray | None = None) -> FloatArray:
-        if weights is not None:
-            return type(self)(self.reader, (*self.maps, ScaleRows(np.sqrt(weights))))._gram()
+    def gram(self) -> FloatArray:
         keep = 8 * self.d**2 * (self.bounds.size - 1) <= KEPT_BYTES
         self._grams = list(self._each(gram, "gram")) if keep else None
         total = self._gram() if self._grams is None else np.asarray(sum(self._grams))

@@ -65,7 +65,6 @@ class Features(ABC):
     sparse_rows: whether rows are CSR arrays.
     matrix:      the array or CSR array, of features in memory.
     bounds:      row numbers at which blocks begin and end, from 0 to n, of features in blocks.
-    on_gpu:      whether products are CUDA tensors.
     """
 
     n: int
@@ -74,7 +73,6 @@ class Features(ABC):
     sparse_rows: bool = False
     matrix: Matrix
     bounds: IntArray
-    on_gpu: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,11 +104,8 @@ class Features(ABC):
         return self._fingerprint
 
     @abstractmethod
-    def gram(self, weights: FloatArray | None = None) -> Any:
-        """Return Fᵀ diag(weights) F, shape (d, d), where the features live; weights are positive.
-
-        Raises ValueError if there are no weights and all features are zero.
-        """
+    def gram(self) -> Any:
+        """Return FᵀF, shape (d, d), where the features live; raise if all features are zero."""
 
     def unwrap(self) -> Any:
         """Return the array, CSR array or tensor that these are; features in blocks themselves."""
@@ -141,10 +136,6 @@ class Features(ABC):
     def row_norms2(self) -> FloatArray:
         """Return |f_i|², shape (n,)."""
         return on_host(self._join(self._each(products.row_norms2, "norms")))
-
-    def projected_norms2(self, B: Any) -> FloatArray:
-        """Return |f_i B|², shape (n,)."""
-        return on_host(self._join(self._each(products.projected_norms2, "norms", B=B)))
 
     def times(self, B: Matrix) -> Any:
         """Return F B, shape (n, columns of B), where the features live."""
@@ -181,10 +172,6 @@ class Features(ABC):
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
         """Return the first of `column_masses` without a pass, if blocks' Grams are kept."""
         return None
-
-    def products(self, other: Features) -> Features:
-        """Return the features f_i ⊗ g_i, g_i being the rows of `other`: all products of two."""
-        return self.to_memory().products(other)
 
     def transposed(self) -> Any:
         """Return Fᵀ."""

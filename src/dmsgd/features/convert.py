@@ -89,16 +89,14 @@ def open_features(
     drop: Collection[str] = frozenset(),
     *,
     named: bool = False,
-    on_cluster: bool = False,
     allow_tiny: bool = False,
 ) -> Features:
     """Return the features in a file, or in a folder of SciPy's sparse .npz files.
 
-    path:       `archive.npz:NAME` and `store.zarr:NAME` are one array of several.
-    drop:       columns of a table that are no features, as labels are.
-    named:      whether the user named the other columns; if not, only lists of numbers are
-                features where a table has such a column.
-    on_cluster: let the workers of a Dask cluster read blocks; they must have the file, too.
+    path:  `archive.npz:NAME` and `store.zarr:NAME` are one array of several.
+    drop:  columns of a table that are no features, as labels are.
+    named: whether the user named the other columns; if not, only lists of numbers are features
+           where a table has such a column.
     """
     file, name = find_file(os.fspath(path), FEATURE_FILES, folders=True)
     file, suffix = file.absolute(), file.suffix.lower()
@@ -116,38 +114,23 @@ def open_features(
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))
     elif suffix == ".npy":
-        found = _open_npy(file)
+        found = load_npy(file)
+        if found.ndim == 2 and found.size and found.flags.c_contiguous:
+            found = NpyReader(found)
+        else:
+            advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
+            reserve(found.size, f"all of {file}", advice)
     elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
         found = load_npz(file, name, FEATURE_NAMES)
     else:
         found = SparseReader(file)
     if isinstance(found, Reader):
-        return _read_or_block(found, str(path), allow_tiny, on_cluster)
-    if on_cluster:
-        raise ValueError(
-            f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
-        )
+        return _read_or_block(found, str(path), allow_tiny)
     return InMemory(as_matrix(found, str(path), allow_tiny=allow_tiny))
 
 
-def _open_npy(file: Path) -> Any:
-    """Return the reader of a matrix in C order, and any other array itself."""
-    array = load_npy(file)
-    if array.ndim == 2 and array.size and array.flags.c_contiguous:
-        return NpyReader(array)
-    advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
-    reserve(array.size, f"all of {file}", advice)
-    return np.load(file, allow_pickle=False)
-
-
-def _read_or_block(
-    reader: Reader, name: str, allow_tiny: bool, on_cluster: bool = False
-) -> Features:
+def _read_or_block(reader: Reader, name: str, allow_tiny: bool) -> Features:
     """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
-    if on_cluster:
-        from dmsgd.features.dask import shared_file
-
-        return shared_file(reader)
     if not fits_in_memory(reader.bytes):
         return Blocks(reader)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmsgd.features import products
 from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.inputs.arrays import (
@@ -45,8 +44,6 @@ class Cuda(Features):
 
     origin: returns the fingerprint where a map has made the tensor from others.
     """
-
-    on_gpu = True
 
     def __init__(self, tensor: Tensor, origin: Callable[[], str] | None = None) -> None:
         self.tensor, self.origin = tensor, origin
@@ -84,24 +81,15 @@ class Cuda(Features):
         assert joined is not None  # there are items
         return joined
 
-    def gram(self, weights: FloatArray | None = None) -> Tensor:
+    def gram(self) -> Tensor:
         total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
-        for start, part in self.slices():
-            if weights is not None:
-                part = products.scale_rows(part, np.sqrt(weights[start : start + len(part)]))
+        for _, part in self.slices():
             total.addmm_(part.T, part)
         return total
 
     def mapped(self, map: RowMap) -> Cuda:
         parts = (map.part(start, start + len(part))(part) for start, part in self.slices())
         return Cuda(self._join(parts), lambda: digest(self.fingerprint(), map.fingerprint()))
-
-    def products(self, other: Features) -> Features:
-        if not isinstance(other, Cuda):
-            return super().products(other)
-        one, two = self.tensor.to(torch.float64), other.tensor.to(torch.float64)
-        made = (one[:, :, None] * two[:, None, :]).reshape(self.n, self.d * other.d)
-        return Cuda(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))
 
     def plan_spectrum(self, advice: str) -> None:
         size = 3 * self.n**2 if self.d >= self.n else self.n * self.d + 4 * self.d**2

@@ -1,23 +1,24 @@
-"""Features on a Dask cluster, and the connection to it.
+"""Features on a Dask cluster: that of the active client, or none.
 
 Passes run where the blocks are, in tasks dmsgd-gram, dmsgd-norms, dmsgd-answer, ...; without a
-client in this process. Dask waits for ever for a port that accepts and never answers, for a
-scheduler that hangs, and for workers that never come: here every call has a timeout.
+client in this process. Dask waits for ever for a scheduler that hangs, and for workers that never
+come: here every call has a timeout.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial, reduce
-from itertools import count, pairwise
+from itertools import count
 from typing import Any, final
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +28,6 @@ from dmsgd.features.blocks import Blocks, itself
 from dmsgd.features.products import add_sparse_gram, mirrored
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
-from dmsgd.inputs.messages import require
 from dmsgd.runtime.threads import in_background, thread_count
 
 #: Before Python 3.11 these are different.
@@ -38,8 +38,8 @@ CONNECT_SECONDS = 10.0
 CHECK_SECONDS = 5.0
 #: Seconds that a cluster may be without any worker.
 WORKERLESS_SECONDS = 60.0
-#: Tasks under way: enough for many workers, and no more results than fit into memory.
-TASKS_AHEAD = 512
+#: Clients that have been connected: where one is no longer, its scheduler is lost.
+_CONNECTED: WeakSet[Any] = WeakSet()
 
 
 @final
@@ -61,10 +61,9 @@ class DaskReader(Reader):
 
     def read(self, start: int, stop: int) -> Any:
         """Return these rows, which lie in one part, delayed."""
-        number = int(np.searchsorted(self.edges, start, side="right")) - 1
-        first, end = self.edges[number : number + 2].tolist()
-        part = self.parts[number]
-        return part if (first, end) == (start, stop) else part[start - first : stop - first]
+        ((number, rows),) = self.parts_of(start, stop)
+        whole = rows.stop - rows.start == self.edges[number + 1] - self.edges[number]
+        return self.parts[number] if whole else self.parts[number][rows]
 
 
 @final
@@ -74,8 +73,13 @@ class DaskBlocks(Blocks):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         return results_of(self._delayed(piece, tasks, name))
 
-    def _is_elsewhere(self) -> bool:
-        return current_client() is not None
+    def map_in_turn(
+        self, work: Callable[..., Any], name: str, arguments: Sequence[Any], workers: int
+    ) -> Iterator[Any]:
+        """On a cluster its workers do it, each in one thread."""
+        if current_client() is None:
+            return super().map_in_turn(work, name, arguments, workers)
+        return self.map_blocks(work, name, [(*given, 1) for given in arguments])
 
     def _delayed(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> list[Any]:
         """Return each task that is not None, delayed; `piece` is sent once."""
@@ -102,16 +106,6 @@ class DaskBlocks(Blocks):
         *hashes, found = results_of([*(part[1] for part in parts), total])
         self._compare(hashes)
         return mirrored(found)
-
-
-def shared_file(reader: Reader) -> DaskBlocks:
-    """Return the features in a file that the workers of a cluster read, each its own blocks."""
-    bounds = reader.bounds(0 if reader.sparse_rows else reader.d)
-    read = named(reader.read, "read")
-    parts = [read(start, stop) for start, stop in pairwise(bounds.tolist())]
-    found = DaskReader(parts, np.diff(bounds).tolist(), reader.d, reader.sparse_rows)
-    found.name, found.states = reader.name, reader.states
-    return DaskBlocks(found)
 
 
 def dask_features(value: Any) -> DaskBlocks:
@@ -174,75 +168,20 @@ def results_of(tasks: list[Any]) -> Iterator[Any]:
 
 
 def current_client() -> Any:
-    """Return the client that Dask would use now, if it is connected.
+    """Return the client that Dask would use now, None if there is none; raise if it was lost.
 
-    One that never was, or is closed, would wait for results for ever.
+    One that never was connected counts as none: it would wait for results for ever.
     """
     try:
-        from distributed import get_client
-
-        client = get_client()
-    except (ImportError, ValueError):
+        client = sys.modules["distributed"].get_client()
+    except (KeyError, ValueError):
         return None
-    return client if client.status == "running" else None
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local").
-
-    Dask's own log stays silent from then on: a lost scheduler is reported by ClusterError.
-    """
-    require("dask", "a cluster")
-    from distributed import Client, LocalCluster
-
-    if address == "local":
-        with LocalCluster(dashboard_address=":0") as cluster, Client(cluster) as client:
-            yield client
-        return
-    for name in ("distributed", "distributed.client", "distributed.comm.tcp"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    client = _connect(address)
-    try:
-        with client.as_current():
-            yield client
-    finally:
-        with suppress(Exception):
-            client.close(CONNECT_SECONDS)
-
-
-def _connect(address: str) -> Any:
-    from distributed import Client
-
-    class OwnClient(Client):  # type: ignore[misc]
-        def __del__(self) -> None:
-            """Do nothing: `connected` closes it, and one that never connected would wait here."""
-
-    def connect() -> Any:
-        # Not Dask's default client before it is connected: a failed one would stay that.
-        return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
-
-    try:
-        return in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
-    except TIMEOUTS:
-        why = f"no answer in {CONNECT_SECONDS:g} seconds"
-    except Exception as error:  # of any other protocol that answers there
-        why = type(error).__name__
-    raise ClusterError(
-        f"there is no Dask scheduler at {address} ({why}); give the address that `dask scheduler` "
-        f"prints, or use --cluster local"
-    )
-
-
-def check_client(client: Any) -> None:
-    """Raise if this is no Dask client, or one that is not connected."""
-    if not hasattr(client, "scheduler") or client.asynchronous:
-        raise TypeError(
-            f"client must be a dask.distributed Client, got {client!r}; use Client(address), which "
-            f"is not asynchronous"
-        )
-    if client.status != "running":
+    if client.status == "running":
+        _CONNECTED.add(client)
+        return client
+    if client in _CONNECTED:
         raise _lost(_address(client), f"the client is {client.status}")
+    return None
 
 
 def _address(client: Any) -> str:
@@ -306,24 +245,3 @@ def wait_for_worker(client: Any) -> None:
             f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
             f"seconds; start some (`dask worker {address}`) and call again"
         ) from None
-
-
-def map_on_workers(
-    client: Any, function: Callable[[int, Any], Any], starts: Iterable[int], shared: Any, name: str
-) -> Iterator[Any]:
-    """Yield function(start, shared) for each of `starts` in order, computed by a cluster's workers.
-
-    `shared` is sent to each worker once, as a task, which Dask does again where it is lost.
-    """
-    with warnings.catch_warnings(), cluster_errors(client):
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        there = client.submit(itself, shared, key=f"dmsgd-shared-{name}-{uuid4().hex}")
-    waiting = deque[Any]()
-    for start in starts:
-        with cluster_errors(client):
-            key = f"dmsgd-{name}-{uuid4().hex}"
-            waiting.append(client.submit(function, start, shared=there, key=key, pure=False))
-        if len(waiting) == TASKS_AHEAD:
-            yield wait_for(waiting.popleft(), client)
-    while waiting:
-        yield wait_for(waiting.popleft(), client)

@@ -144,8 +144,6 @@ class NystromFeatures(RowMap):
     fills = True
 
     def __call__(self, X: Matrix) -> Matrix:
-        if not (isinstance(X, np.ndarray) or is_sparse(X)):
-            return self._whitened(X)
         m = len(self.triangle)
         what = f"the similarity of {X.shape[0]:,} items to {m:,} landmarks"
         return by_rows(self._whitened, X, m, m * max(m, 2048), what)  # 2²² numbers at most

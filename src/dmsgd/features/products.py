@@ -65,8 +65,6 @@ def is_small(n: int, N: int) -> bool:
 
 def product(A: Matrix, B: Matrix) -> Any:
     """Return A B, as an array or a tensor."""
-    if not (isinstance(A, np.ndarray) or is_sparse(A)):
-        return A @ B
     (n, d), columns = A.shape, B.shape[1]
     what = f"a product of {n:,} x {d:,} and {columns:,} columns"
     if is_sparse(A) or is_sparse(B):
@@ -80,12 +78,14 @@ def by_rows(
 ) -> FloatArray:
     """Return make(X), shape (n, columns), of about a second's worth of the rows at a time.
 
+    Of a tensor, which is itself a part of the rows, all are made at once.
+
     products: multiplications for a row.
     """
     n, tell = X.shape[0], Progress(what)
     step = max(1, int(AT_A_TIME / max(products, 1)))
-    if step >= n:
-        made = np.asarray(make(X))
+    if step >= n or not (isinstance(X, np.ndarray) or is_sparse(X)):
+        made = make(X)
         tell(1.0)
         return made
     out = np.empty((n, columns))
@@ -139,13 +139,6 @@ def row_norms2(X: Matrix) -> Any:
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X) if isinstance(X, np.ndarray) else (X * X).sum(1)
-
-
-def projected_norms2(X: Matrix, B: Any) -> Any:
-    """Return |x_i B|² for each row, shape (n,)."""
-    if is_sparse(X):
-        return column_masses(X, B, np.ones(B.shape[1]))[1]
-    return row_norms2(X @ B)
 
 
 def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

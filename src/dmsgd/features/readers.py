@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, final
 
@@ -29,6 +29,7 @@ class Reader(ABC):
     name:        what the rows are read from, as messages name it.
     sparse_rows: whether blocks are CSR arrays.
     states:      size, time and inode of the files when they were opened.
+    edges:       row numbers at which stored parts begin and end, if rows are stored in parts.
     fingerprint: of the rows, once a pass over all of them has found it.
     """
 
@@ -38,6 +39,7 @@ class Reader(ABC):
     name: str
     sparse_rows: bool = False
     states: dict[Path, tuple[int, ...]]
+    edges: IntArray = np.empty(0, np.int64)
     fingerprint: str | None = None
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
@@ -61,16 +63,29 @@ class Reader(ABC):
 
         No block is empty. Where rows are sparse, `width` counts those that maps make dense.
         """
-        return even_bounds(self.n, width)
+        return bounds_along(self.edges, width) if self.edges.size else even_bounds(self.n, width)
+
+    def parts_of(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """Yield the number of each stored part with some of these rows, and which of its own."""
+        first, last = np.searchsorted(self.edges, (start + 1, stop)).tolist()
+        for number in range(first - 1, last):
+            low, high = self.edges[number : number + 2].tolist()
+            if low < high:
+                yield number, slice(max(start, low) - low, min(stop, high) - low)
 
     def check_unchanged(self) -> None:
         """Raise if a file is not the one that was opened."""
         for file, state in self.states.items():
             if file_state(file) != state:
-                raise ValueError(
-                    f"{file} has changed since it was opened, so that draws would follow neither "
-                    f"what was there nor what is there now; build the design again"
-                )
+                raise changed(file, "opened")
+
+
+def changed(what: object, since: str) -> ValueError:
+    """Return the error about data that have changed since they were opened, or first read."""
+    return ValueError(
+        f"{what} has changed since it was {since}, so that draws would follow neither what was "
+        f"there nor what is there now; build the design again"
+    )
 
 
 def block_bytes() -> int:
@@ -136,10 +151,7 @@ class ZarrReader(Reader):
         self.states = {}  # chunks are many files, or none; passes compare hashes
         self._set_shape(array.shape)
         check_chunks(array, name)
-
-    def bounds(self, width: int) -> IntArray:
-        edges = np.append(np.arange(0, self.n, self.array.chunks[0]), self.n)
-        return bounds_along(edges, width)
+        self.edges = np.append(np.arange(0, self.n, array.chunks[0]), self.n)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         with readable(Path(self.name), "Zarr"):
@@ -156,18 +168,14 @@ class ParquetReader(Reader):
         table = ParquetTable(path)
         self.widths = table.widths(drop, named)
         self._set_shape((sum(table.sizes), sum(self.widths.values())))
-        self.groups = np.cumsum([0, *table.sizes])
+        self.edges = np.cumsum([0, *table.sizes])
         largest = f"the largest row group of {path}"
         reserve(max(table.sizes) * self.d, largest, "write it in smaller row groups")
 
-    def bounds(self, width: int) -> IntArray:
-        return bounds_along(self.groups, width)
-
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        first = int(np.searchsorted(self.groups, start, side="right")) - 1
-        last = int(np.searchsorted(self.groups, stop))
-        begin, end = self.groups[[first, last]].tolist()
-        rows = ParquetTable(self.path).read_groups(range(first, last), self.widths)
+        groups = [number for number, _ in self.parts_of(start, stop)]
+        begin, end = int(self.edges[groups[0]]), int(self.edges[groups[-1] + 1])
+        rows = ParquetTable(self.path).read_groups(groups, self.widths)
         with readable(self.path, "Parquet"):
             if len(rows) != end - begin:
                 raise ValueError(f"rows {begin} to {end} are {len(rows)}")
@@ -211,16 +219,12 @@ class SparseReader(Reader):
         from scipy import sparse
 
         parts = []
-        begin, end = np.searchsorted(self.edges, (start + 1, stop)).tolist()
-        for number in range(begin - 1, end):
-            first, last = self.edges[[number, number + 1]].tolist()
-            low, high = max(start, first), min(stop, last)
-            if low < high:
-                file = self.files[number]
-                found = as_matrix(load_npz(file, None, ()), str(file), allow_tiny=True)
-                if found.shape != (last - first, self.d):
-                    raise ValueError(f"{file} has changed while it was read; write it again")
-                parts.append(found[low - first : high - first])
+        for number, rows in self.parts_of(start, stop):
+            file, size = self.files[number], int(np.diff(self.edges)[number])
+            found = as_matrix(load_npz(file, None, ()), str(file), allow_tiny=True)
+            if found.shape != (size, self.d):
+                raise ValueError(f"{file} has changed while it was read; write it again")
+            parts.append(found[rows])
         return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 

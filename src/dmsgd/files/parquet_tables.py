@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,7 @@ class ParquetTable(Table):
         """Return how many features each column of them has: 1, or the length of its first list."""
         kinds = self.features(drop, named, warn=True)
         for name in kinds:
-            if self.names.count(name) > 1:
-                raise ValueError(f"{self.file} has two columns {name!r}; name them apart")
+            self.place(name)  # raises if there are two
         return {name: self._width(name) if kinds[name] == LISTS else 1 for name in kinds}
 
     def _width(self, name: str) -> int:
@@ -61,7 +60,7 @@ class ParquetTable(Table):
                 return len(batch.column(0)[0].as_py() or ())
         return 0
 
-    def read_groups(self, groups: range, widths: dict[str, int]) -> FloatArray:
+    def read_groups(self, groups: Sequence[int], widths: dict[str, int]) -> FloatArray:
         """Return these columns of some row groups side by side, a list as one column per entry.
 
         Each number becomes the nearest float64; NaN where it is missing.

@@ -28,23 +28,17 @@ def aligned(values: Any, X: Any, name: str, of: str = "X") -> Any:
             f"index; pass {name}.sort_index() to match by index, or {name}.to_numpy() to match by "
             f"position"
         )
-    if _differ(index, rows):
+    if rows is not None and len(index) == len(rows) and not index.equals(rows):
         order = index.get_indexer(rows) if index.is_unique and rows.is_unique else np.array([-1])
-        if order.min() < 0 or _differ(index[order], rows):
-            _raise_different(index, rows, name, of)
+        if order.min() < 0 or not index[order].equals(rows):
+            first = next((i for i in range(len(rows)) if str(index[i]) != str(rows[i])), 0)
+            raise InputError(
+                f"{name} and {of} have different indexes: row {first} is {rows[first]} in {of} and "
+                f"{index[first]} in {name}; give both the same index, or pass {name}.to_numpy() to "
+                f"match by position"
+            )
         values = values.iloc[order]
     return to_numpy(values, name)
-
-
-def by_position(values: Any, X: Any, name: str) -> Any:
-    """Return `values`, those of a Series as an array, for estimators: they match by position.
-
-    Raises InputError if values and X both have an index, and these differ.
-    """
-    index, rows = _index(values), _index(X)
-    if _differ(index, rows):
-        _raise_different(index, rows, name)
-    return values if index is None else to_numpy(values, name)
 
 
 def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
@@ -83,23 +77,8 @@ def _index(value: Any) -> Any:
     return index if hasattr(index, "get_indexer") and hasattr(value, "iloc") else None
 
 
-def _differ(index: Any, rows: Any) -> bool:
-    """Return whether two indexes of one length are there, and have different labels."""
-    both = index is not None and rows is not None and len(index) == len(rows)
-    return both and not index.equals(rows)
-
-
 def _is_shuffled(index: Any) -> bool:
     """Return whether these are the numbers 0, 1, ... in another order."""
     every = np.arange(index.size)
     whole = index.dtype.kind in "iu" and not np.array_equal(index, every)
     return whole and np.array_equal(np.sort(index), every)
-
-
-def _raise_different(index: Any, rows: Any, name: str, of: str = "X") -> None:
-    first = next((i for i in range(len(rows)) if str(index[i]) != str(rows[i])), 0)
-    raise InputError(
-        f"{name} and {of} have different indexes: row {first} is {rows[first]} in {of} and "
-        f"{index[first]} in {name}; give both the same index, or pass {name}.to_numpy() to match "
-        f"by position"
-    )

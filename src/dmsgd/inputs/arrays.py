@@ -37,8 +37,8 @@ READABLE = ("__iter__", "__array__", "__array_interface__", "to_numpy", "detach"
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     """Return `value` as a NumPy array, without a copy where the source allows it."""
-    if type(value) is not np.ndarray and _is_masked(value):
-        count = int(np.ma.getmaskarray(value).sum())
+    masked = isinstance(value, np.ndarray) and hasattr(value, "mask")
+    if masked and (count := int(np.sum(value.mask))):
         raise ValueError(f"{name} is masked at {counted(count, 'entry')}; fill or drop them")
     if isinstance(value, type):
         raise TypeError(f"{name} is {kind_of(value)}; pass an array")
@@ -64,12 +64,6 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
         kind = type(value).__name__
         raise TypeError(f"{name} is a {kind} that cannot be read as an array: {error}") from None
-
-
-def _is_masked(value: Any) -> bool:
-    """Return whether entries are masked. NumPy loads np.ma when it is first used."""
-    loaded = "numpy.ma" in sys.modules
-    return loaded and isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
 def is_sparse(value: Any) -> bool:
@@ -313,14 +307,6 @@ def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
     if k is not None and items.size > k:
         many = counted(items.size, "given item")
         raise ValueError(f"{many} do not fit into batches of k={k}; increase k or give fewer")
-    return items
-
-
-def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
-    """Return the items of `value`, sorted; none of them is given."""
-    items = np.unique(as_items(value, n, "exclude", 1))
-    if (both := np.intersect1d(items, given)).size:
-        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
     return items
 
 

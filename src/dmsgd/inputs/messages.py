@@ -19,10 +19,8 @@ EXTRAS = {
     "sklearn": {"sklearn": "scikit-learn"},
     "parquet": {"pyarrow": "pyarrow"},
     "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
-    "dask": {"dask": "Dask", "distributed": "distributed"},
     "torch": {"torch": "torch"},
     "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
-    "activeml": {"sklearn": "scikit-learn", "skactiveml": "scikit-activeml"},
 }
 
 

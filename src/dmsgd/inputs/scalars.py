@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,13 +18,6 @@ def as_flag(value: Any, name: str, more: str = "") -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False{more}, got {value!r}")
     return bool(value)
-
-
-def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
-    """Return `value`, a function; `what` describes its argument."""
-    if not callable(value):
-        raise TypeError(f"{name} must be a function {what}, got {value!r}")
-    return value  # type: ignore[no-any-return]
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:

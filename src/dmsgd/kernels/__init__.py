@@ -1,8 +1,7 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.combined import Product, with_quality
 from dmsgd.kernels.contract import Kernel, exact
-from dmsgd.kernels.feature_kernels import RBF, Linear
+from dmsgd.kernels.feature_kernels import RBF, Linear, with_quality
 from dmsgd.kernels.landmarks import coreset, nystrom
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
 from dmsgd.kernels.precomputed import Precomputed
@@ -12,7 +11,6 @@ __all__ = [
     "Kernel",
     "Linear",
     "Precomputed",
-    "Product",
     "coreset",
     "exact",
     "nystrom",

@@ -66,8 +66,14 @@ class Kernel(ABC):
         """Return a hash of everything that L depends on; other data give another one."""
 
     def subset(self, items: Any) -> Kernel:
-        """Return the kernel over these items alone."""
-        return Subset(self, as_subset(items, self.n))
+        """Return the kernel over these items alone, numbered by their places in `items`."""
+        items = as_items(items, self.n, "items", 1)
+        if not items.size:
+            raise ValueError("items is empty, but a kernel is over some items; name at least one")
+        return self._part(items)
+
+    def _part(self, items: IntArray) -> Kernel:
+        return Subset(self, items)
 
     def factor(self) -> Features | None:
         """Return features F with L = F Fᵀ, if the kernel is given by some."""
@@ -168,14 +174,6 @@ def as_kernel(value: Any, caller: str) -> Kernel:
             f"{caller}(Linear(X))"
         )
     return value
-
-
-def as_subset(value: Any, n: int) -> IntArray:
-    """Return `value`, item numbers of which there is at least one."""
-    items = as_items(value, n, "items", 1)
-    if not items.size:
-        raise ValueError("items is empty, and there is no kernel over no items; name one at least")
-    return items
 
 
 @final

@@ -209,9 +209,6 @@ def _landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:
 
 def _cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
     """Return (cluster of each item, item nearest to each centre) of k-means on the features."""
-    require("sklearn", "k-means")
-    from sklearn.metrics import pairwise_distances_argmin
-
     points = kernel.features
     if points is None:
         raise TypeError(
@@ -219,6 +216,8 @@ def _cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
             f"choose landmarks uniformly or give them"
         )
     means = k_means(points, count, key)
+    from sklearn.metrics import pairwise_distances_argmin
+
     used, code = np.unique(means.labels_, return_inverse=True)
     nearest = pairwise_distances_argmin(means.cluster_centers_[used], points.to_memory().matrix)
     return code.astype(np.int64), nearest.astype(np.int64)

@@ -37,7 +37,6 @@ def pivoted_cholesky(
     seed: Seed = 0,
     *,
     oversampling: float = 1.5,
-    block: int = BLOCK,
 ) -> Spectrum:
     """Return an approximate spectrum of a kernel L: that of L̂ <= L, of at most `rank`.
 
@@ -63,9 +62,9 @@ def pivoted_cholesky(
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = int(min(np.ceil(oversampling * rank), kernel.n))
-    key, block = seed_key(seed), as_count(block, "block")
-    F = as_features(factor(kernel, most, share, key, block)[0], allow_tiny=True)
-    options = f"rank={rank}, tol={share.hex()}, columns={most}, block={block}, seed={key}"
+    key = seed_key(seed)
+    F = as_features(factor(kernel, most, share, key)[0], allow_tiny=True)
+    options = f"rank={rank}, tol={share.hex()}, columns={most}, block={BLOCK}, seed={key}"
     return low_rank_spectrum(kernel, F, "pivoted Cholesky", f"pivoted_cholesky({options})", rank)
 
 

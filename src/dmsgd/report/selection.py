@@ -68,13 +68,13 @@ class SetFigures:
         if not len(chosen):
             return [f"nothing is chosen: {share} of {what} is covered already"]
         beside = f"beside {self.given.size:,} given, " if self.given.size else ""
-        many = f"{size:,} random one{'s' * (size > 1)}" if size else f"{LONGEST:,} random ones"
-        as_well = "as well as" if size else "better than"
+        many = f"as well as {counted(size, 'random one')}"
+        many = many if size else f"better than {LONGEST:,} random ones"
         scale = f" (m = {number(chosen.scale, 3)})" if chosen.scale != 1 else ""  # 1: not needed
         before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
         verb = "covers" if len(chosen) == 1 else "cover"
         return [
-            f"{beside}{counted(len(chosen), 'item')} {verb} {what} {as_well} {many}",
+            f"{beside}{counted(len(chosen), 'item')} {verb} {what} {many}",
             f"on average an item is {share} similar to the nearest one{scale}{before}",
         ]
 

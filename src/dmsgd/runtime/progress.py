@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar, final
 
 from dmsgd.inputs.messages import format_bytes
@@ -24,6 +25,8 @@ log = logging.getLogger("dmsgd")
 LONG = 60.0
 #: Work that takes longer than this share of LONG runs in a thread, so that Ctrl-C is heard.
 HEARD = 1 / 200
+#: Characters of the line that shows progress on a terminal, which covers all that it has shown.
+LINE = 76
 #: Seconds between two lines of progress.
 EVERY = 30.0
 #: Seconds between two looks at the clock while other code computes.
@@ -112,22 +115,24 @@ def format_seconds(seconds: float) -> str:
 
 @contextmanager
 def progress_bar(
-    what: str, total: int | None = None, shown: bool | None = None
-) -> Iterator[Callable[[float], None]]:
-    """Show a bar on stderr while the block runs; call what is yielded with how much is done.
+    what: str, total: int = 0, shown: bool | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Show a line on stderr while the block runs; call what is yielded with how much is done.
 
-    total: what is done in the end; without it shares are told, and the bar pulses before the first.
-    shown: by default on a terminal only. Log lines about long work are printed above the bar.
+    total: what is done in the end; without it the line names the work alone.
+    shown: by default on a terminal only. The cursor waits at the start of the line, so that log
+           lines about long work replace it.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    show = partial(print, end="\r", file=sys.stderr, flush=True)
 
-    count = MofNCompleteColumn() if total else TaskProgressColumn()
-    columns, console = (what, BarColumn(), count, TimeRemainingColumn()), Console(stderr=True)
-    with Bar(*columns, console=console, transient=total is None) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, total=total or 1.0, completed=done)
+    def tell(done: int) -> None:
+        show(f"{what} [{'#' * (20 * done // total):20}] {done:,}/{total:,}".ljust(LINE))
+
+    show(f"{what} ...")
+    try:
+        yield tell
+    finally:
+        show(" " * LINE)

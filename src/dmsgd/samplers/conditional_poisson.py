@@ -86,26 +86,20 @@ class ConditionalPoisson:
 
     def _without(self, p: FloatArray, terms: Complex) -> FloatArray:
         """Return Re Σ_m terms_m / (1 + p u_m): P(S = l) without an item, for each p."""
-        out = np.empty(p.size)
-        light = p <= SMALL
-        small, total = p[light], np.zeros(np.count_nonzero(light))
-        for coefficient in (self._powers @ terms).real[::-1]:
+        light, out = p <= SMALL, np.empty(p.size)
+        small, heavy, total = p[light], p[~light], np.zeros(np.count_nonzero(light))
+        for coefficient in (self._powers @ terms).real[::-1]:  # in place, unlike np.polyval
             total *= small
             total += coefficient
         out[light] = total
-        rest = [
-            (terms / (1 + x[:, None] * self._u)).sum(axis=1).real
-            for _, x in _slices(p[~light], self._step)
-        ]
-        out[~light] = np.concatenate([np.empty(0), *rest])
+        for part, x in _slices(heavy, self._step):
+            heavy[part] = (terms / (1 + x[:, None] * self._u)).sum(axis=1).real
+        out[~light] = heavy
         return out
 
-    def _inclusion(self, p: FloatArray) -> FloatArray:
+    def inclusion(self, p: FloatArray) -> FloatArray:
+        """Return b_i = p_i P(S without i = k - 1) / P(S = k) for items of these p_i. O(n)."""
         return p * self._without(p, self._phi * (1 + self._u) / self._p_k)
-
-    def inclusion(self) -> FloatArray:
-        """Return b_i = p_i P(S without i = k - 1) / P(S = k), shape (n,). O(n)."""
-        return np.concatenate([self._inclusion(p) for _, p in _probabilities(self.odds)])
 
     def joint(self, i: IntArray, j: IntArray) -> FloatArray:
         """Return P(i and j are in the set) for items i ≠ j. O(√k) per pair, less for large k."""
@@ -129,7 +123,7 @@ class ConditionalPoisson:
         for part, p in _probabilities(self.odds, self._step):
             a = p[:, None] / (1 + p[:, None] * self._u)
             T += a.T @ Y[part]
-            own += float(squares[part] @ (self._inclusion(p) - (a**2 @ terms).real))
+            own += float(squares[part] @ (self.inclusion(p) - (a**2 @ terms).real))
         return own + float((terms @ np.einsum("mp,mp->m", T, T)).real)
 
     def log_prob(self, batches: IntArray) -> FloatArray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, final
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 
@@ -42,13 +42,6 @@ class RowArguments(NamedTuple):
     record: Any
     totals: FloatArray
     buffers: Any
-
-
-class RowSource(Protocol):
-    """Finds rows of V in compiled loops."""
-
-    def arguments(self, k: int) -> RowArguments:
-        """Return the compiled functions and what they take, for batches of k."""
 
 
 #: sampler(spectrum, k) does the set-up once, for a `dmsgd.spectra.Spectrum`.

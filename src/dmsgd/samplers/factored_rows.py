@@ -100,19 +100,17 @@ class ComputedRows:
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs; see compiled/computed_rows.py."""
-        from dmsgd.compiled import computed_rows as loops
+        from dmsgd.compiled.computed_rows import ROWS, begin_draw, gather, locate
         from dmsgd.compiled.llvm import BLOCK
 
         assert self.sums is not None
         width, totals = self.columns.shape[1], self.sums[:, -1].copy()
         chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
-        record = loops.ROWS.new(
+        record = ROWS.new(
             n=self.rows.n, **self.rows._asdict(), width=width, columns=self.columns,
             blocks=self.sums.shape[1] - 1, sums=self.sums, chosen=chosen,
         )  # fmt: skip
-        callbacks = {
-            "locate": loops.locate, "gather": loops.gather, "begin_draw": loops.begin_draw
-        }  # fmt: skip
+        callbacks = {"locate": locate, "gather": gather, "begin_draw": begin_draw}
         return RowArguments(callbacks, record, totals, (self, chosen))
 
 

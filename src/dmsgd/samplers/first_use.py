@@ -8,14 +8,15 @@ than LIMIT seconds of draws waits for the compiler instead.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import nullcontext, suppress
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock, RLock, main_thread
 from typing import Any, final
@@ -31,9 +32,9 @@ log = logging.getLogger("dmsgd")
 
 #: Seconds of draws in NumPy, in one call or in all, after which compiled loops are wanted.
 LIMIT = 0.3
-#: Seconds that a call waits for the other process before it compiles by itself, and that a fork
-#: waits for the thread.
-PATIENCE, FORK_PATIENCE = 120.0, 5.0
+#: Seconds that a call waits for the thread before it compiles by itself, that a fork waits for it,
+#: and that the end of Python does while another process compiles.
+PATIENCE, FORK_PATIENCE, END_PATIENCE = 120.0, 5.0, 0.05
 
 
 def with_plain_draws(
@@ -43,20 +44,19 @@ def with_plain_draws(
 
     From then on it draws by `make()`, which is called once.
     """
-    lock, made, tables = Lock(), list[PreparedSampler](), list[plain.Tables]()
+    compiled, tables = cache(make), cache(partial(plain.Tables.of, V, values, k))
+    lock = Lock()  # a cache computes for each thread that asks meanwhile
 
     def sample(key: int, start: int, size: int, workers: int) -> IntArray:
-        if made or loops.use(size * plain.seconds(k)):
+        if loops.use(size * plain.seconds(k)):
             with lock:
-                if not made:
-                    made.append(make())
-            return made[0].sample(key, start, size, workers)
+                sampler = compiled()
+            return sampler.sample(key, start, size, workers)
         with lock:
-            if not tables:
-                tables.append(plain.Tables.of(V, values, k))
+            prepared = tables()
         out = np.empty((size, k), dtype=np.int64)
         for t in range(size):
-            out[t] = plain.draw(tables[0], key, start + t)
+            out[t] = plain.draw(prepared, key, start + t)
         return out
 
     return PreparedSampler("rejection", sample)
@@ -74,7 +74,6 @@ class CompiledLoops:
         self._spent, self._lock, self._busy = 0.0, Lock(), RLock()
         self._loading: Future[None] | None = None
         self._compiler: subprocess.Popen[bytes] | None = None
-        self._held = False
 
     def use(self, seconds: float) -> bool:
         """Return whether compiled loops make the next draws, which take this long in NumPy."""
@@ -83,80 +82,70 @@ class CompiledLoops:
         if not self.ready:
             with self._lock:
                 self._spent += seconds
-                if self._spent > LIMIT:
-                    self._start_next_step()
+                if self._spent > LIMIT and self._loading is None:
+                    with suppress(RuntimeError):  # Python starts no thread while it ends
+                        self._loading = in_background(self._load_in_background, daemon=False)
         return self.ready
 
     def load_now(self) -> None:
         """Load the loops, or compile them, while the caller waits."""
         if self._loading is not None:
-            self._loading.exception()  # waits for the thread
-        if self._compiler is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._compiler.wait(PATIENCE)
+            wait([self._loading], PATIENCE)
         self._load()
 
-    def _start_next_step(self) -> None:
-        """Load the loops in a thread, unless one does so or another process compiles them."""
-        loading = self._loading is not None and not self._loading.done()
-        compiling = self._compiler is not None and self._compiler.poll() is None
-        if main_thread().is_alive() and not loading and not compiling:
-            with suppress(RuntimeError):  # Python starts no thread while it ends
-                self._loading = in_background(self._load_or_start_compiler, daemon=False)
-
-    def _load_or_start_compiler(self) -> None:
-        """Load the loops from the cache; if they are not there, have them compiled, once."""
+    def _load_in_background(self) -> None:
+        """Load the loops from the cache, which another process fills if they are not there."""
         try:
             with self._busy:
-                from dmsgd.compiled.jit import NotCached
+                from dmsgd.compiled.jit import NotCached, only_cached
             try:
-                self._load(background=True, only_cached=self._compiler is None)
-            except NotCached as missing:
-                self._compiler = start_compiler() if missing.can_be_kept else None
-                if self._compiler is None:
-                    self._load(background=True)
+                only_cached.set(True)  # in this thread
+                self._load(background=True)
+            except NotCached:
+                only_cached.set(False)
+                self._compiler = start_compiler()
+                while self._compiler and self._compiler.poll() is None and main_thread().is_alive():
+                    time.sleep(END_PATIENCE)
+                self._leave_compiler()
+                self._load(background=True)
         except Exception:
             log.info("compiled loops were not loaded in the background", exc_info=True)
             self.ready = True  # the next draw compiles in place, and shows what is wrong
 
-    def _load(self, background: bool = False, only_cached: bool = False) -> None:
+    def _load(self, background: bool = False) -> None:
         """Load the loops one by one; a fork, or the end of Python, waits for one at most."""
         with self._busy:
-            from dmsgd.compiled.jit import cached_only
-
             needed = callbacks()
         for each in needed:
             if background and not main_thread().is_alive():
                 return
-            with self._busy, cached_only() if only_cached else nullcontext():
+            with self._busy:
                 each.load()
         self.ready = True
 
+    def _leave_compiler(self) -> None:
+        """Let the other process end by itself: nobody waits for it, and Python warns of none."""
+        if self._compiler is not None and self._compiler.returncode is None:
+            self._compiler.returncode = 0
+
     def before_fork(self) -> None:
         """Wait until the thread is between two loops: a child has no thread to end its work."""
-        self._held = self._busy.acquire(timeout=FORK_PATIENCE)
+        self._busy.acquire(timeout=FORK_PATIENCE)
 
     def after_fork(self) -> None:
         """Let the thread go on."""
-        if self._held:
+        with suppress(RuntimeError):  # it was busy for too long
             self._busy.release()
 
     def after_fork_in_child(self) -> None:
         """Begin again, unless the loops are loaded; the process that compiles is the parent's."""
-        ready, compiler = self.ready, self._compiler
+        self._leave_compiler()
+        ready = self.ready
         self.__init__()
         self.ready = ready
-        leave(compiler)
-
-
-def leave(compiler: subprocess.Popen[bytes] | None) -> None:
-    """Let a process end by itself: nobody waits for it, and Python warns of none."""
-    if compiler is not None and compiler.returncode is None:
-        compiler.returncode = 0
 
 
 loops = CompiledLoops()
-atexit.register(lambda: leave(loops._compiler))
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=loops.before_fork,

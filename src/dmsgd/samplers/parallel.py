@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from math import ceil
-from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -58,26 +58,23 @@ def parallel_map(
     if workers == 1 or len(items) <= 1:
         return [work(item) for item in items]
     results: list[Any] = [None] * len(items)
-    places, over = iter(range(len(items))), Event()
+    places = iter(range(len(items)))  # all threads share them
 
     def take() -> None:
         try:
-            for place in places:  # all threads share them
-                if over.is_set():
-                    return
+            for place in places:
                 results[place] = work(items[place])
-        except BaseException:
-            over.set()
-            raise
+        finally:
+            deque(places, maxlen=0)  # after an error no thread goes on
 
     helpers: list[Future[None]] = []
     try:
         for _ in range(min(workers, len(items)) - 1):  # this thread works, too
             helpers.append(in_background(take))
         take()
-        for helper in helpers:
-            helper.result()
     finally:
-        over.set()
+        deque(places, maxlen=0)
         wait(helpers)
+    for helper in helpers:
+        helper.result()
     return results

@@ -1,20 +1,25 @@
-"""The default draw in plain NumPy: read it to see what `compiled/kdpp.py` does.
+"""Draws in plain NumPy, to read: what `compiled/kdpp.py` does, and the algorithm of the paper.
 
-Both make the same decisions from the same random numbers, so they draw the same items, up to
-rounding. First k eigenvectors J are chosen. Then items are proposed, i with probability (1/k)
-Σ_{j∈J} V_ij², and accepted with probability |x - Q Qᵀ x|² / |x|², where x = V[i, J] and Q is an
-orthonormal basis of what the accepted items span.
+`draw` and compiled loops make the same decisions from the same random numbers, so they draw the
+same items, up to rounding. First k eigenvectors J are chosen. Then items are proposed, i with
+probability (1/k) Σ_{j∈J} V_ij², and accepted with probability |x - Q Qᵀ x|² / |x|², where x = V[i,
+J] and Q is an orthonormal basis of what the accepted items span.
+
+`reference` is the algorithm of the paper's supplement, O(n k³) per batch. Use it to read, to teach
+and to test; the default sampler has the same distribution.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.polynomials import log_polynomials
+from dmsgd.polynomials import log_polynomials, ratios
+from dmsgd.samplers.contract import PreparedSampler
+from dmsgd.samplers.parallel import draw_in_parallel
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (
@@ -107,3 +112,48 @@ def uniforms(key: int, draw: int, block: int, size: int) -> FloatArray:
     pairs = np.stack([(a << np.uint64(20)) | (b >> np.uint64(12)),
                       (c << np.uint64(20)) | (d >> np.uint64(12))], axis=1)  # fmt: skip
     return ((pairs.astype(np.float64) + 0.5) * 2.0**-52).ravel()[:size]
+
+
+def reference(spectrum: Any, k: int) -> PreparedSampler:
+    """Return the sampler of the k-DPP of `spectrum` by the supplement's algorithm."""
+    R = ratios(spectrum.values, k)
+
+    def sample(key: int, start: int, size: int, workers: int) -> IntArray:
+        def rows(first: int, out: IntArray) -> int:
+            for t in range(out.shape[0]):
+                rng = np.random.default_rng([key, first + t])
+                J = select_eigenvectors(spectrum.values, R, k, rng)
+                out[t] = select_items(spectrum.eigenvectors.columns(J), rng)
+            return len(out)
+
+        return draw_in_parallel(rows, start, size, k, workers)
+
+    return PreparedSampler("reference", sample)
+
+
+def select_eigenvectors(
+    values: FloatArray, R: FloatArray, k: int, rng: np.random.Generator
+) -> list[int]:
+    """Return the k chosen eigenvectors: n is taken with probability λ_n e_{l-1}^{n-1} / e_l^n."""
+    J: list[int] = []
+    for n in range(values.size, 0, -1):
+        left = k - len(J)
+        if left == 0:
+            break
+        if rng.random() <= values[n - 1] / (values[n - 1] + R[n - 1, left]):
+            J.append(n - 1)
+    return J
+
+
+def select_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Return an item per column of V: pick i by squared row norm, then make V orthogonal to e_i."""
+    Y = []
+    while V.shape[1] > 0:
+        probabilities = np.square(V).sum(axis=1)
+        i = rng.choice(V.shape[0], p=probabilities / probabilities.sum())
+        Y.append(i)
+        pivot = np.argmax(np.abs(V[i]))
+        column = V[:, pivot] / V[i, pivot]
+        V = np.delete(V - np.outer(column, V[i]), pivot, axis=1)
+        V, _ = np.linalg.qr(V)
+    return np.array(Y, dtype=np.int64)

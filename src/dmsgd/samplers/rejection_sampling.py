@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from math import prod
 from typing import Any, final
 
@@ -14,7 +14,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.polynomials import log_polynomials
 from dmsgd.runtime.progress import run_interruptible
-from dmsgd.samplers.contract import PreparedSampler, RowArguments, RowSource
+from dmsgd.samplers.contract import PreparedSampler, RowArguments
+from dmsgd.samplers.factored_rows import ComputedRows
 from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
@@ -39,7 +40,7 @@ def rejection(spectrum: Any, k: int) -> PreparedSampler:
     return sampler
 
 
-def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampler:
+def kdpp_sampler(source: DenseTables | ComputedRows, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler of the k-DPP with these eigenvalues and the eigenvectors of `source`."""
     log_e = log_polynomials(values, k)
     free: list[Any] = []  # scratch that no thread uses now
@@ -62,7 +63,9 @@ def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampl
     return PreparedSampler("rejection", sample)
 
 
-def dpp_sampler(source: RowSource, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+def dpp_sampler(
+    source: DenseTables | ComputedRows, probabilities: FloatArray
+) -> Callable[[int, int], IntArray]:
     """Return (key, t) -> items of draw t of the DPP that takes each eigenvector independently."""
     from dmsgd.compiled.philox import fill_uniform
 
@@ -81,7 +84,7 @@ def dpp_sampler(source: RowSource, probabilities: FloatArray) -> Callable[[int, 
 
 
 def _row_filler(
-    source: RowSource,
+    source: DenseTables | ComputedRows,
     k: int,
     block: int,
     log_e: FloatArray | None = None,
@@ -111,44 +114,36 @@ class DenseTables:
     """V, contiguous, with its search tables (`compiled/tables.py`), 3/8 or 1/2 of V in size."""
 
     def __init__(self, V: FloatArray) -> None:
+        from dmsgd.compiled import tables
         from dmsgd.compiled.llvm import LANES, LINE_BYTES
         from dmsgd.compiled.microkernels import GROUP, TABLE_LINE
-        from dmsgd.compiled.tables import fill_int8, fill_sums
 
         n, r = V.shape
         F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
         width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
         sums, ends = _aligned((groups, width, TABLE_LINE), float), np.zeros((groups + 1, width))
-        fill_sums(F, whole, width, ends, sums)
+        tables.fill_sums(F, whole, width, ends, sums)
         if whole < groups:
             rest = np.zeros((GROUP, width))
             rest[: n - whole * GROUP] = F[whole * GROUP :]
-            fill_sums(rest, 1, width, ends[whole:], sums[whole:])
-        self.V, self.sums, self.totals, self.hints = V, sums, ends[-1].copy(), _search_hints(ends)
-        self.int8_rows: Any = None
-        self.int8_width = -(-r // LINE_BYTES) * LINE_BYTES
+            tables.fill_sums(rest, 1, width, ends[whole:], sums[whole:])
+        self.sums, self.totals, hints = sums, ends[-1].copy(), _search_hints(ends)
+        int8_rows, int8_width = None, -(-r // LINE_BYTES) * LINE_BYTES
         if r >= INT8_COLUMNS:
-            self.int8_rows = _aligned((n * self.int8_width + 3,), np.int8)  # 4 are read at a time
-            fill_int8(V, n, r, self.int8_width, self.int8_rows)
+            int8_rows = _aligned((n * int8_width,), np.int8)
+            tables.fill_int8(V, n, r, int8_width, int8_rows)
+        record = tables.TABLES.new(
+            V=V, n=n, r=r, width=width, sums=sums, groups=groups, totals=self.totals, hints=hints,
+            last=hints.shape[1] - 1, int8_rows=int8_rows, int8_width=int8_width,
+        )  # fmt: skip
+        sieve = None if int8_rows is None else tables.prefilter
+        callbacks = {"locate": tables.locate, "gather": tables.gather, "prefilter": sieve}
+        buffers = V, sums, hints, int8_rows  # with `self` they would be a cycle
+        self._arguments = RowArguments(callbacks, record, self.totals, buffers)
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs."""
         return self._arguments
-
-    @cached_property
-    def _arguments(self) -> RowArguments:
-        from dmsgd.compiled.tables import TABLES, gather, locate, prefilter
-
-        (n, r), (groups, width, _) = self.V.shape, self.sums.shape
-        record = TABLES.new(
-            V=self.V, n=n, r=r, width=width, sums=self.sums, groups=groups, totals=self.totals,
-            hints=self.hints, last=self.hints.shape[1] - 1, int8_rows=self.int8_rows,
-            int8_width=self.int8_width,
-        )  # fmt: skip
-        sieve = None if self.int8_rows is None else prefilter
-        callbacks = {"locate": locate, "gather": gather, "prefilter": sieve}
-        buffers = self.V, self.sums, self.hints, self.int8_rows  # with `self` they would be a cycle
-        return RowArguments(callbacks, record, self.totals, buffers)
 
 
 def _search_hints(ends: FloatArray) -> Any:

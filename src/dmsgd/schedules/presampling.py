@@ -10,7 +10,6 @@ import numbers
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -21,22 +20,17 @@ import dmsgd
 from dmsgd.designs.contract import Design, check_range
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
-from dmsgd.features.dask import check_client, map_on_workers
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
-from dmsgd.kernels import Kernel
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
-from dmsgd.schedules.files import HEADER, ScheduleFiles, sha256
-from dmsgd.schedules.record import Record, read_record, short
+from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
 #: and of at most this many numbers, or an 8th of the memory.
 CHUNK_NUMBERS = 2**20
-#: Draws that a worker of a cluster makes at a time.
-CLUSTER_DRAWS = 256
 
 
 @final
@@ -149,18 +143,6 @@ class Schedule:
             )
         return self._inclusion.copy()
 
-    def verify(self, source: Design | Kernel) -> None:
-        """Raise ValueError unless the batches were drawn for this very design or kernel."""
-        if not isinstance(source, Design | Kernel):
-            raise TypeError(f"verify takes a Design or a Kernel, got {type(source).__name__}")
-        mine = self.record.fingerprint if isinstance(source, Design) else self.record.data
-        theirs = source.fingerprint()
-        if mine != theirs:
-            raise ValueError(
-                f"the schedule was drawn for other data: {self.record.design} with fingerprint "
-                f"{short(mine)}, not {source!r} with fingerprint {short(theirs)}"
-            )
-
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             return Schedule, (np.array(self.batches), self._inclusion, self.record)
@@ -188,7 +170,6 @@ def presample(
     progress: bool = False,
     *,
     overwrite: bool = False,
-    client: Any = None,
 ) -> Schedule:
     """Return the first `steps` batches of `design` as a schedule, in memory or at `path`.
 
@@ -199,7 +180,6 @@ def presample(
                one waits. With seed=None, a schedule of any seed counts as the same.
     workers:   The number of threads, -1 for all cores. It does not change the draws.
     progress:  Whether to show a progress bar.
-    client:    A dask.distributed Client, on whose cluster the same draws are made.
     overwrite: Whether to replace another schedule at `path`, or a damaged or unfinished one, which
                otherwise raises ValueError. Files that are not part of a schedule stay.
 
@@ -215,8 +195,6 @@ def presample(
         raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
     steps, threads = as_count(steps, "steps"), thread_count(workers)
     progress, overwrite = as_flag(progress, "progress"), as_flag(overwrite, "overwrite")
-    if client is not None:
-        check_client(client)
     files = None if path is None else ScheduleFiles.at(path)
     if seed is None and files is not None and not overwrite:
         found = files.finished() or files.unfinished()
@@ -235,7 +213,7 @@ def presample(
 
     def draw(start: int) -> Iterator[IntArray]:
         with progress_bar("draws", steps, progress) as tell:
-            for batches in draw_chunks(design, record, start, threads, client):
+            for batches in draw_chunks(design, record, start, threads):
                 yield batches
                 start += len(batches)
                 tell(start)
@@ -286,8 +264,6 @@ def _on_disk(
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
     """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
-    if not files.exist():
-        return None
     try:
         schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
@@ -301,32 +277,17 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
     return schedule if same else None
 
 
-def draw_chunks(
-    design: Design, record: Record, start: int, workers: int, client: Any
-) -> Iterator[IntArray]:
-    """Yield the draws from `start` to the end: from threads here, or from the workers of a cluster.
+def draw_chunks(design: Design, record: Record, start: int, workers: int) -> Iterator[IntArray]:
+    """Yield the draws from `start` to the end.
 
-    Chunks take about CHUNK_SECONDS, or are as large as the design asks for. A design that reads its
-    data once per call draws here, from data on the cluster.
+    Chunks take about CHUNK_SECONDS, or are as large as the design asks for.
     """
-    steps, seed = record.steps, record.seed
-    if client is not None and design.chunk == 1:
-
-        def sample(start: int, shared: Design) -> IntArray:
-            return shared.sample(min(CLUSTER_DRAWS, steps - start), seed, start=start)
-
-        name = f"{record.fingerprint[:8]}-{seed}"
-        yield from map_on_workers(client, sample, range(start, steps, CLUSTER_DRAWS), design, name)
-        return
-    stream = design.stream(seed)
+    stream = design.stream(record.seed)
     most = max(1, min(CHUNK_NUMBERS, memory_limit() // 64) // record.k)
     size = stream.call_size(min(16 * workers, most))
-    with nullcontext() if client is None else client.as_current():
-        while start < steps:
-            began = time.monotonic()
-            yield (batches := stream.sample(min(size, steps - start), start, workers))
-            start += len(batches)
-            if time.monotonic() - began < CHUNK_SECONDS / 2:
-                size = stream.call_size(min(2 * size, most))
-            if client is not None:
-                check_client(client)  # Dask would go on here, in one process
+    while start < record.steps:
+        began = time.monotonic()
+        yield (batches := stream.sample(min(size, record.steps - start), start, workers))
+        start += len(batches)
+        if time.monotonic() - began < CHUNK_SECONDS / 2:
+            size = stream.call_size(min(2 * size, most))

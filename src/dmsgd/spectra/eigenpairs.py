@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
@@ -100,10 +99,7 @@ class Spectrum:
 
     def replaced(self, **parts: Any) -> Spectrum:
         """Return this spectrum with other parts, which are not checked."""
-        made = copy(self)
-        vars(made).pop("eigenvectors", None)  # those of the old vectors
-        vars(made).update(parts)
-        return made
+        return replace(self, **parts, check=False)
 
     @property
     def rank(self) -> int:
@@ -154,13 +150,10 @@ class Spectrum:
         0.148
         """
         self.require_rank(k)
-        odds = self._left_out() / float(ratios(self.values, k)[-1, k])
+        share = self.trace_error / (1 - self.trace_error)  # of the trace of L̂
+        left_out = float(self.values.sum() * share + self.rounding.hidden * self.values[0])
+        odds = left_out / float(ratios(self.values, k)[-1, k])
         return min(odds / (k + odds) + self.rounding.items_moved(self.values, k) / k, 1.0)
-
-    def _left_out(self) -> float:
-        """Return the trace of L that L̂ does not have, with what rounding may hide."""
-        share = self.trace_error / (1 - self.trace_error)
-        return float(self.values.sum() * share + self.rounding.hidden * self.values[0])
 
     def effective_rank(self) -> float:
         """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""

@@ -141,12 +141,17 @@ class Projected(Eigenvectors):
         """Return the sums of V² over row blocks; a pass over F, which finds b too, unless known."""
         if self._masses is None and not self.precise:
             self._masses = self.features.gram_masses(self.basis)
-        return self._find_masses(pi) if self._masses is None else self._masses
+        if self._masses is None:
+            self.weighted_squares(pi)
+        assert self._masses is not None
+        return self._masses
 
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a pass over F, unless π is the one asked for last."""
         if not self.knows(pi):
-            self._find_masses(pi)
+            masses, weighted = self.features.column_masses(self.basis, pi)
+            self.remember(pi, weighted)
+            self._masses = masses if self._masses is None else self._masses
         return self._weighted[1]
 
     def knows(self, pi: FloatArray) -> bool:
@@ -156,12 +161,6 @@ class Projected(Eigenvectors):
     def remember(self, pi: FloatArray, weighted: FloatArray) -> None:
         """Keep Σ_n V_in² π_n, which a pass for something else has found."""
         self._weighted = pi.tobytes(), weighted
-
-    def _find_masses(self, pi: FloatArray) -> FloatArray:
-        masses, weighted = self.features.column_masses(self.basis, pi)
-        self.remember(pi, weighted)
-        self._masses = masses if self._masses is None else self._masses
-        return self._masses
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         if (source := self.features.computed_rows(self.basis)) is None:

@@ -1,4 +1,4 @@
-"""Which part of each draw this process takes, what processes must agree on, and Accelerate.
+"""Which part of each draw this process takes, and Accelerate.
 
 The Hugging Face Trainer, TRL and sentence-transformers train through Accelerate, which deals out
 or splits the batches and keeps the epoch itself.
@@ -50,13 +50,16 @@ def part_of_draw(shard: Shard, replica: tuple[int, int] | None) -> tuple[int, in
     """
     if shard is False or (shard == "auto" and replica is None and _accelerate() is not None):
         return 0, 1
-    return replica or ((torch.distributed.get_rank(), _world_size()) if _initialized() else (0, 1))
+    if replica is None and _initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return replica or (0, 1)
 
 
 def process_count() -> int:
     """Return how many processes train together, as far as Accelerate or torch know."""
-    accelerate = _accelerate()
-    return _world_size() if accelerate is None else int(accelerate.PartialState().num_processes)
+    if (accelerate := _accelerate()) is not None:
+        return int(accelerate.PartialState().num_processes)
+    return part_of_draw(True, None)[1]
 
 
 def check_initialized() -> None:
@@ -70,15 +73,13 @@ def check_initialized() -> None:
         )
 
 
-def check_batch_size(
-    k: int, batch_size: int, ranks: int, pass_size: int | None, split: bool = False
-) -> None:
-    """Raise unless forward passes of batch_size x ranks items add up to draws.
+def check_batch_size(sampler: Any, batch_size: int, ranks: int, split: bool = False) -> None:
+    """Raise unless forward passes of batch_size x ranks items add up to draws of the sampler.
 
-    pass_size: items of a draw that a pass must have; None: any part of it, by accumulation.
-    split:     whether Accelerate splits each batch over the processes.
+    Its pass_size: items of a draw that a pass must have; None: any part of it, by accumulation.
+    split: whether Accelerate splits each batch over the processes.
     """
-    together = batch_size * ranks
+    k, pass_size, together = sampler.design.k, sampler.pass_size, batch_size * ranks
     if k % together == 0 if pass_size is None else together == pass_size:
         return
     fix = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
@@ -96,7 +97,7 @@ def check_accelerate(sampler: Any) -> int | None:
     Raises ValueError for a set-up in which steps would not be draws. Accelerate calls `set_epoch`
     before each pass, but not through `skip_first_batches` over several processes.
     """
-    accelerate, design, pass_size = _accelerate(), sampler.design, sampler.pass_size
+    accelerate, design = _accelerate(), sampler.design
     if accelerate is None:
         return None
     loader = accelerate.GradientState().active_dataloader
@@ -105,17 +106,13 @@ def check_accelerate(sampler: Any) -> int | None:
         chain.append(chain[-1].batch_sampler)
     batches = chain[-1]
     if any(each.sampler is sampler for each in getattr(batches, "batch_samplers", ())):
-        raise ValueError(
-            "batches of several datasets are mixed here; join the datasets "
-            "(datasets.concatenate_datasets), and build the design from all items"
-        )
+        fix = "join them (datasets.concatenate_datasets), and build the design from all items"
+        raise ValueError(f"batches of several datasets are mixed here; {fix}")
     if getattr(batches, "sampler", None) is not sampler:
         return None
     if loader.use_stateful_dataloader:
-        raise ValueError(
-            "Accelerate's use_stateful_dataloader=True saves no epoch; leave it out, and resume "
-            "with loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches)"
-        )
+        problem = "Accelerate's use_stateful_dataloader=True saves no epoch; leave it out"
+        raise ValueError(f"{problem}. {RESUME}")
     if len(loader.dataset) != design.n:
         raise ValueError(
             f"the dataset has {len(loader.dataset)} items, the design {design.n}; leave out TRL's "
@@ -126,32 +123,10 @@ def check_accelerate(sampler: Any) -> int | None:
     split = any(getattr(part, "split_batches", False) for part in (loader, *chain))
     skipped = any(getattr(part, "skip_batches", 0) for part in chain)
     if isinstance(loader, dispatcher) and processes > 1 and skipped and not split:
-        raise ValueError(
-            "under dispatch_batches=True Accelerate's skip_first_batches would cut draws; leave "
-            "out dispatch_batches: the batches are the same without"
-        )
-    check_batch_size(design.k, batches.batch_size, 1 if split else processes, pass_size, split)
+        problem = "under dispatch_batches=True Accelerate's skip_first_batches would cut draws"
+        raise ValueError(f"{problem}; leave out dispatch_batches: the batches are the same without")
+    check_batch_size(sampler, batches.batch_size, 1 if split else processes, split)
     return int(loader.iteration)
-
-
-def broadcast_from_rank_0(value: Any) -> Any:
-    """Return rank 0's value on every rank; all of them must call it."""
-    box = [value]
-    if _world_size() > 1:
-        torch.distributed.broadcast_object_list(box, src=0)
-    return box[0]
-
-
-def check_same_design(fingerprint: str) -> None:
-    """Raise on every rank if they hold different designs; all of them must call it."""
-    found = [fingerprint] * _world_size()
-    if len(found) > 1:
-        torch.distributed.all_gather_object(found, fingerprint)
-    if len(set(found)) > 1:
-        raise ValueError(
-            "the ranks hold different designs; build the design from the same features on every "
-            "rank, or pass update() features: those of rank 0 count"
-        )
 
 
 def _accelerate() -> Any:
@@ -162,7 +137,3 @@ def _accelerate() -> Any:
 
 def _initialized() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def _world_size() -> int:
-    return int(torch.distributed.get_world_size()) if _initialized() else 1

@@ -42,29 +42,19 @@ class Loader(DataLoader[Any]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return _Pass(self)
 
-    def _begin(self) -> tuple[Iterator[Any], Place]:
-        """Return torch's iterator of the next pass, and the place where it begins."""
-        sampler, place = self.sampler, self.sampler.place
-        check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
-        if isinstance(self.dataset, WithLossWeights):
-            self.dataset.check_design(place.stream.fingerprint)
-        self._reached = place
-        return super().__iter__(), place
-
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
         sampler, last = self.sampler, self.sampler.last
         if last is None:
             return sampler.state(sampler.place)  # of an epoch that was named
-        if self._reached is not None:
-            return sampler.state(self._reached)
-        prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
-        if prepared or last.position < len(sampler):
-            raise ValueError(
-                f"another loader is in epoch {last.epoch}, and only it knows how many batches are "
-                f"done: save both numbers yourself. {distributed.RESUME}"
-            )
-        return sampler.state(sampler.place)
+        if self._reached is None:
+            prepared = distributed.check_accelerate(sampler) is not None  # workers may be done
+            if prepared or last.position < len(sampler):
+                raise ValueError(
+                    f"another loader is in epoch {last.epoch}, and only it knows how many batches "
+                    f"are done: save both numbers yourself. {distributed.RESUME}"
+                )
+        return sampler.state(self._reached or sampler.place)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
@@ -84,20 +74,21 @@ class _Pass(Iterator[Any]):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._batches: Iterator[Any] | None = None  # None: nothing was asked for yet
-        self._asked = 0  # for how many batches, those that raised among them
 
     def __next__(self) -> Any:
         loader = self._loader
         if self._batches is None:
-            self._batches, self._first = loader._begin()
+            check_batch_size(loader.sampler, loader.batch_size, loader.sampler.num_replicas)
+            self._asked = loader._reached = loader.sampler.place  # before workers ask it for more
+            self._batches = DataLoader.__iter__(loader)
+        epoch, position = self._asked
+        self._asked = Place(epoch, position + loader.batch_size)  # a batch that raises counts
         try:
-            self._asked += 1
             batch = next(self._batches)
         except StopIteration:
             self._batches, loader._reached = iter(()), None
             raise
-        position = self._first.position + self._asked * loader.batch_size
-        loader._reached = self._first._replace(position=position)
+        loader._reached = self._asked
         return batch
 
 
@@ -133,11 +124,10 @@ def loader(
     (50, torch.Size([2, 5]))
     """
     loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
-    if not isinstance(design, DiverseSampler):
-        sampler = DiverseSampler(design, steps, seed, shard=shard)
-    elif steps is None and shard == "auto" and isinstance(seed, int) and seed == 0:
-        sampler = design
-    else:
+    sampler = design
+    if not isinstance(sampler, DiverseSampler):
+        sampler = DiverseSampler(sampler, steps, seed, shard=shard)
+    elif not (steps is None and shard == "auto" and isinstance(seed, int) and seed == 0):
         problem = "this sampler has its own steps, seed and shard"
         raise ValueError(f"{problem}; leave them out, or pass the design")
     _check_fits(dataset, sampler.design)
@@ -182,13 +172,6 @@ class WithLossWeights(Dataset[Any]):
         self.dataset = dataset
         weights = design.k * unbiased_weights(design)
         self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())
-        self._fingerprint = design.fingerprint()
-
-    def check_design(self, fingerprint: str) -> None:
-        """Raise if batches of another design are drawn, as after an update of the sampler."""
-        if fingerprint != self._fingerprint:
-            problem = "the loss weights are of another design, before the sampler's update()"
-            raise ValueError(f"{problem}; make the loader again")
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]

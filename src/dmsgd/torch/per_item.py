@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset, TensorDataset
 
-from dmsgd.designs.stream import is_numbered
 from dmsgd.inputs.arrays import to_numpy
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import few
@@ -54,12 +53,8 @@ def embed(
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     check_numbered(data, "data")
-    batches: DataLoader[Any] = DataLoader(
-        data,
-        batch_size=as_count(batch_size, "batch_size"),
-        num_workers=num_workers,
-        collate_fn=collate_fn,
-    )
+    size = as_count(batch_size, "batch_size")
+    batches = DataLoader[Any](data, size, num_workers=num_workers, collate_fn=collate_fn)
     _warn_augmented(batches)
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     modes = {module: module.training for module in model.modules()}
@@ -85,32 +80,38 @@ def embed(
 
 
 def _warn_augmented(batches: DataLoader[Any]) -> None:
-    data = batches.dataset
-    for number in range(min(len(data), 4)):  # type: ignore[arg-type]
-        one, two = (_inputs(batches.collate_fn([data[number]])) for _ in range(2))
-        if one.shape != two.shape or not bool(((one == two) | (one != one)).all()):
-            warnings.warn(
-                "items of this dataset differ each time that they are read, as with random "
-                "augmentation, and so do the features; embed the dataset without augmentation",
-                stacklevel=3,
-            )
-            return
+    def read(number: int) -> torch.Tensor:
+        return _inputs(batches.collate_fn([batches.dataset[number]])).nan_to_num()
 
-
-def check_numbered(data: Any, name: str) -> None:
-    """Raise unless items of `data` can be read by number."""
-    if isinstance(data, IterableDataset) or not is_numbered(data):
-        problem = f"{name} is a {type(data).__name__}, whose items have no numbers"
-        raise TypeError(f"{problem}; pass a map-style dataset")
+    first = range(min(len(batches.dataset), 4))  # type: ignore[arg-type]
+    if not all(torch.equal(read(number), read(number)) for number in first):
+        warnings.warn(
+            "items of this dataset differ each time that they are read, as with random "
+            "augmentation, and so do the features; embed the dataset without augmentation",
+            stacklevel=3,
+        )
 
 
 def _inputs(batch: Any) -> torch.Tensor:
     while not isinstance(batch, torch.Tensor):
-        if isinstance(batch, str | bytes) or not isinstance(batch, Mapping | Sequence):
-            kind = type(batch).__name__
-            raise TypeError(f"the first field of the data is a {kind}; models take tensors")
-        batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
+        fields = _fields(batch, "the first field of the data", "models take tensors")
+        batch = next(iter(fields.values()))
     return batch
+
+
+def _fields(item: Any, what: str, advice: str) -> Mapping[Any, Any]:
+    """Return the fields of a mapping, or of a sequence by their numbers; raise for others."""
+    if isinstance(item, str | bytes) or not isinstance(item, Mapping | Sequence):
+        raise TypeError(f"{what} is a {type(item).__name__}; {advice}")
+    return item if isinstance(item, Mapping) else dict(enumerate(item))
+
+
+def check_numbered(data: Any, name: str) -> None:
+    """Raise unless items of `data` can be read by number, as those of a list can."""
+    other = isinstance(data, IterableDataset | str | bytes | dict | type)
+    if other or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        problem = f"{name} is a {type(data).__name__}, whose items have no numbers"
+        raise TypeError(f"{problem}; pass a map-style dataset")
 
 
 def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
@@ -138,7 +139,9 @@ def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
         progress = Progress(f"reading {len(dataset):,} items, as the dataset keeps no labels apart")
         found = []
         for number in range(len(dataset)):
-            found.append(_label(dataset[number], field))
+            item = _fields(dataset[number], "an item of the dataset", "it has no label in it")
+            label = _chosen(item, field)
+            found.append(label.tolist() if hasattr(label, "tolist") else label)
             progress((number + 1) / len(dataset))
     return as_labels(found, len(dataset), LABELS)
 
@@ -152,38 +155,23 @@ def _stored(dataset: Any, field: str | int | None) -> Any:
         parts = [_stored(each, field) for each in dataset.datasets]
         return None if any(part is None for part in parts) else np.concatenate(parts)
     if isinstance(dataset, TensorDataset):
-        return to_numpy(dataset.tensors[_key(range(len(dataset.tensors)), field)], LABELS)
+        return to_numpy(_chosen(dict(enumerate(dataset.tensors)), field), LABELS)
     if isinstance(columns := getattr(dataset, "column_names", None), list):
-        return to_numpy(dataset[_key(columns, field)], LABELS)
+        return to_numpy(dataset[_chosen(dict(zip(columns, columns, strict=True)), field)], LABELS)
     for name in ATTRIBUTES if field is None else ():
         kept: Any = getattr(dataset, name, None)
         if not callable(kept) and hasattr(kept, "__len__") and len(kept) == len(dataset):
-            change = getattr(dataset, "target_transform", None)
-            if change is not None:  # items have what it makes of them
-                kept = [_plain(change(_plain(each))) for each in kept]
-            return to_numpy(kept, LABELS)
+            found = to_numpy(kept, LABELS)
+            change = getattr(dataset, "target_transform", None)  # items have what it makes of them
+            return found if change is None else to_numpy(list(map(change, found.tolist())), LABELS)
     return None
 
 
-def _label(item: Any, field: str | int | None) -> Any:
-    if isinstance(item, str | bytes) or not isinstance(item, Mapping | Sequence):
-        raise TypeError(f"items of the dataset are {type(item).__name__} and have no label in them")
-    keys = list(item) if isinstance(item, Mapping) else range(len(item))
-    return _plain(item[_key(keys, field)])
-
-
-def _key(keys: Sequence[Any], field: str | int | None) -> Any:
+def _chosen(fields: Mapping[Any, Any], field: str | int | None) -> Any:
+    """Return the label among the fields of an item, or among columns."""
     wanted = USUAL if field is None else (field,)
     for key in wanted:
-        if key in keys:
-            return key
+        if key in fields:
+            return fields[key]
     missing = " or ".join(map(repr, wanted))
-    raise ValueError(f"items have no field {missing}; pass field= one of {few(keys)}")
-
-
-def _plain(label: Any) -> Any:
-    """Return a tensor or array of one number as that number; raise for others."""
-    if getattr(label, "ndim", 0):
-        shape = tuple(label.shape)
-        raise ValueError(f"a label must be one class, got shape {shape}; pass field= another one")
-    return label.item() if hasattr(label, "ndim") else label
+    raise ValueError(f"items have no field {missing}; pass field= one of {few(list(fields))}")

@@ -10,25 +10,20 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple, final
 
-import numpy as np
 from torch.utils.data import DistributedSampler
 
-from dmsgd.designs.stream import Source, Stream, check_design
-from dmsgd.errors import RankError, TargetError
+from dmsgd.designs.stream import Chunks, Source, check_design
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
-from dmsgd.torch.prefetch import Prefetcher
-from dmsgd.torch.update import new_design, warn_features_kept
 
 
 class Place(NamedTuple):
-    """Where a pass stands: in which epoch of which draws, after how many of its own indices."""
+    """Where a pass stands: in which epoch, after how many of its own indices."""
 
     epoch: int
     position: int
-    stream: Stream
 
 
 @final
@@ -51,13 +46,13 @@ class EpochIterator(Iterator[int]):
     def _begin(self, place: Place) -> Iterator[int]:
         """Set and return the indices from this place on."""
         sampler = self._sampler
-        self.epoch, self.position, self.stream = place
+        self.epoch, self.position = place
         part, parts = sampler.part()
-        width = self.stream.k // parts
+        width = sampler.design.k // parts
         step, skip = divmod(self.position, width)
         first, last = self.epoch * sampler.steps + step, (self.epoch + 1) * sampler.steps
         mine = slice(part * width, (part + 1) * width)
-        rows = sampler._draws(self.stream, first, last, width)
+        rows = sampler._draws(first, last, width)
         indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
         self._indices = islice(indices, skip, None) if skip else indices
         sampler._began(self)
@@ -65,9 +60,9 @@ class EpochIterator(Iterator[int]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return where this pass stands: epoch, consumed items, and of which design."""
-        if self._indices is None:
-            return self._sampler.state(self._sampler.place)
-        return self._sampler.state(Place(self.epoch, self.position, self.stream))
+        begun = self._indices is not None
+        place = Place(self.epoch, self.position) if begun else self._sampler.place
+        return self._sampler.state(place)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Stand exactly where `state` says, also at the end of an epoch."""
@@ -112,13 +107,11 @@ class DiverseSampler(DistributedSampler[Any]):
         # The base class's own constructor is not called: it asks for a dataset, and for processes
         # that a Trainer may start only later.
         check_design(design)
-        self.design, stream = design, design.stream(seed)
-        own = stream.seed
-        given = isinstance(seed, int | np.integer) and seed in (0, own)
-        if stream.steps is not None and not given:
-            raise ValueError(f"this schedule is already drawn, with seed {own}; leave it out")
-        self._key = seed_key(own)  # tells samplers apart, whatever kind the seed is
-        self.seed = self._key if isinstance(own, np.random.SeedSequence) else int(own)
+        self.design, self._stream = design, design.stream(seed)
+        if self._stream.steps is not None and seed != 0:
+            self._stream.design.sample(0, seed)  # raises unless it is the seed of the schedule
+        self.seed: Any = self._stream.seed
+        self._key = seed_key(self.seed)  # tells samplers apart, whatever kind the seed is
         self.dataset: Any = range(design.n)
         self.shuffle = self.drop_last = True
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
@@ -128,15 +121,14 @@ class DiverseSampler(DistributedSampler[Any]):
         self.replica = distributed.as_replica(rank, num_replicas)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
-        self.place = Place(0, 0, stream)  #: Where the next pass begins.
+        self.place = Place(0, 0)  #: Where the next pass begins.
         #: Whether its epoch was counted up, named by `set_epoch`, or loaded with a state.
         self._origin: Literal["counted", "named", "loaded"] = "counted"
         #: The pass that was begun last, None once another epoch is named or a state is loaded.
         self.last: EpochIterator | None = None
-        self._warned = False  # of new features that cannot be used
-        self._prefetcher: Prefetcher | None = None
+        self._chunks: Chunks | None = None  # the draws after the pass that ended last
         self.part()
-        self._check_end(0)
+        self._as_epoch(0, "epoch")
 
     def __iter__(self) -> EpochIterator:
         """Return the next pass; its epoch is chosen when the first index is asked for."""
@@ -154,6 +146,8 @@ class DiverseSampler(DistributedSampler[Any]):
         """Return the number of indices this process takes per epoch."""
         return self.total_size // self.part()[1]
 
+    num_samples = property(__len__)
+
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """Number of processes that share each draw here; 1 where each takes all of it."""
@@ -165,14 +159,9 @@ class DiverseSampler(DistributedSampler[Any]):
         return self.part()[0]
 
     @property
-    def num_samples(self) -> int:  # type: ignore[override]
-        """Number of indices this process takes per epoch."""
-        return len(self)
-
-    @property
     def epoch(self) -> int:
         """The epoch of the pass under way or, once it is named or loaded, of the next one."""
-        return self.last.epoch if self.last and self._origin == "counted" else self.place.epoch
+        return self.last.epoch if self.last else self.place.epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
@@ -191,9 +180,8 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"go on with set_epoch({place.epoch}), in Accelerate that of the prepared loader, "
                 f"and in Fabric without setup_dataloaders"
             )
-        self._check_end(epoch)
         if epoch != place.epoch:
-            self.place = place._replace(epoch=epoch, position=0)
+            self.place = Place(epoch, 0)
         if self._origin == "counted":
             self._origin = "named"
         if self.last and self.last.epoch != epoch:
@@ -202,41 +190,11 @@ class DiverseSampler(DistributedSampler[Any]):
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         place = self.place_in(state)
-        over = place.position == len(self)
-        self.place = place._replace(epoch=place.epoch + 1, position=0) if over else place
+        self.place = Place(place.epoch + 1, 0) if place.position == len(self) else place
         self._origin, self.last = "loaded", None
-
-    def update(self, X: Any = None, *, weights: Any = None) -> bool:
-        """Draw from new features, weights, or another design of the same size, from the next pass.
-
-        X:       (n, d) features, for example `embed(model, dataset)`, which are put through the
-                 `diversify` call that made the present design, with its labels and options. A
-                 kernel chosen by "auto" is chosen again (`sampler.design.kernel`). Or a design.
-        weights: (n,) new weights of a `Weighted` design, for example the latest losses; O(n).
-
-        Returns whether they are in use. Where the features allow no such k-DPP (`RankError`,
-        `TargetError`), as when units of a network die, it warns, once, and returns False: training
-        goes on with the last features. The cost is one set-up of `diversify`.
-
-        Under torch.distributed all ranks must call it. Rank 0's features or weights count, so that
-        the others may pass None; designs are compared, and different ones raise ValueError.
-        """
-        try:
-            new = new_design(self.design, X, weights)
-        except (RankError, TargetError) as error:
-            if not self._warned:
-                warn_features_kept(self.design, error)
-            self._warned = True
-            distributed.check_same_design(self.place.stream.fingerprint)
-            return False
-        stream = new.stream(self.place.stream.seed)
-        distributed.check_same_design(stream.fingerprint)
-        self.design, self.place = new, self.place._replace(stream=stream)
-        return True
 
     def state(self, place: Place) -> dict[str, Any]:
         """Return the state of a pass that stands there."""
-        within = 0 < place.position < len(self)  # else `update` counts already
         return {
             "epoch": place.epoch,
             "consumed": place.position * self.part()[1],  # over all ranks
@@ -244,32 +202,31 @@ class DiverseSampler(DistributedSampler[Any]):
             "k": int(self.design.k),
             "n": int(self.design.n),
             "seed": self._key,
-            "design": (place if within else self.place).stream.fingerprint,
+            "design": self._stream.fingerprint,
         }
 
     def place_in(self, state: Any) -> Place:
         """Return the place in a state of this sampler; raise ValueError for another's."""
         if not isinstance(state, Mapping):
             raise TypeError(f"the state must be what state_dict() returned, got {kind_of(state)}")
-        for name, own in self.state(self.place._replace(position=0)).items():
-            if name not in state:
-                raise ValueError(f"the state has no {name}; pass what state_dict() returned")
-            if type(state[name]) is not type(own):
-                raise TypeError(f"{name} of the state must be like {own!r}, got {state[name]!r}")
-            if name not in ("epoch", "consumed") and state[name] != own:
+        for name, own in self.state(Place(0, 0)).items():
+            if type(found := state.get(name)) is not type(own):
+                problem = f"{name} of the state must be like {own!r}, got {found!r}"
+                raise ValueError(f"{problem}; pass what state_dict() returned")
+            if name not in ("epoch", "consumed") and found != own:
                 raise ValueError(
-                    f"the state is of another sampler or design: {name} is {state[name]}, not "
-                    f"{own}; build the design from the same data, and repeat its last update()"
+                    f"the state is of another sampler or design: {name} is {found}, not {own}; "
+                    f"build the design from the same data as when it was saved"
                 )
-        epoch = self._as_epoch(state["epoch"], "epoch of the state")
         parts, consumed = self.part()[1], state["consumed"]
         if not 0 <= consumed <= self.total_size or consumed % parts:
             raise ValueError(
                 f"the state's consumed is {consumed} items into an epoch, which {parts} ranks do "
                 f"not divide, or not 0..{self.total_size}; go on with as many ranks as before"
             )
-        self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
-        return self.place._replace(epoch=epoch, position=consumed // parts)
+        # A state may stand after a schedule's last epoch.
+        epoch = self._as_epoch(state["epoch"], "epoch of the state", begun=consumed > 0)
+        return Place(epoch, consumed // parts)
 
     def _place_to_begin(self) -> Place:
         """Return the place where a pass begins; called for its first index."""
@@ -279,7 +236,7 @@ class DiverseSampler(DistributedSampler[Any]):
         if self.shard is not False and self.replica is None:
             distributed.check_initialized()
         place, last = self.place, self.last
-        self._check_end(place.epoch)
+        self._as_epoch(place.epoch, "epoch")
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
         unnamed = epoch is not None or self._origin == "counted"
         if last and last.position < len(self) and unnamed:
@@ -294,30 +251,31 @@ class DiverseSampler(DistributedSampler[Any]):
     def _began(self, new: EpochIterator) -> None:
         """Note the pass under way, unless another epoch was named for the next one."""
         if self._origin == "counted" or self.place.epoch == new.epoch:
-            self.place = self.place._replace(epoch=new.epoch + 1, position=0)
+            self.place = Place(new.epoch + 1, 0)
             self._origin, self.last = "counted", new
 
-    def _draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+    def _draws(self, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
-        prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
-        if not prefetcher or (prefetcher.stream, prefetcher.first) != (stream, first):
-            prefetcher = Prefetcher(stream, first, width)
-        for rows in prefetcher.until(last):
-            if prefetcher.first == last:
-                self._prefetcher = prefetcher  # what is left goes on in the next epoch
+        chunks, self._chunks = self._chunks, None  # no other pass takes the same draws
+        if not chunks or chunks.first != first:
+            chunks = Chunks(self._stream, first, width)
+        while chunks.first < last:
+            rows = chunks.take(last)
+            if chunks.first == last:
+                self._chunks = chunks  # what is left goes on in the next epoch
             yield rows
 
-    def _as_epoch(self, value: Any, name: str) -> int:
-        """Return the number of an epoch whose draws have numbers below 2^63."""
+    def _as_epoch(self, value: Any, name: str, begun: bool = True) -> int:
+        """Return the number of an epoch whose draws a schedule has, or have numbers below 2^63.
+
+        begun: whether draws of this epoch are needed, or only those of the epochs before.
+        """
         epoch = as_count(value, name, least=0)
         as_count((epoch + 1) * self.steps, f"(1 + {name}) x {self.steps} steps, the draws,")
+        if self._stream.steps is not None:
+            self._stream.sample(0, (epoch + begun) * self.steps)
         return epoch
-
-    def _check_end(self, epoch: int) -> None:
-        """Raise if a schedule does not have all draws of this epoch."""
-        if self.place.stream.steps is not None:
-            self.place.stream.sample(0, (epoch + 1) * self.steps)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy all but the pass under way: a copy begins the next one."""
-        return {**vars(self), "last": None, "_prefetcher": None}
+        return {**vars(self), "last": None, "_chunks": None}

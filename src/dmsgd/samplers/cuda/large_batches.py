@@ -114,8 +114,11 @@ class LargeBatches:
         if rest > 0 and most > 0:
             self.reflect(torch.bmm(C[:, : whole_tiles(most)], F), counts, rows)
         self.items_left = after
-        if 0 < active <= draws // 2:
-            self.keep(torch.nonzero(after > 0)[:, 0])
+        if 0 < active <= draws // 2:  # go on with these alone
+            kept = torch.nonzero(after > 0)[:, 0]
+            self.ids, self.at, self.items_left = self.ids[kept], self.at[kept], after[kept]
+            if self.W is not None:
+                self.W = self.W.index_select(0, kept)
         return int(rest)
 
     def reflect(self, Y: Tensor, counts: Tensor, rows: int) -> None:
@@ -134,10 +137,3 @@ class LargeBatches:
             moved = torch.bmm(T, torch.bmm(Y, self.W[:, :rows]))
         self.W[:, :rows].baddbmm_(Y.mT, moved, alpha=-1.0)
         self.kernels("drop", (M, draws), 128, self.W, k, self.items_left, counts)
-
-    def keep(self, chosen: Tensor) -> None:
-        """Go on with these draws alone."""
-        self.ids, self.at = self.ids[chosen], self.at[chosen]
-        self.items_left = self.items_left[chosen]
-        if self.W is not None:
-            self.W = self.W.index_select(0, chosen)

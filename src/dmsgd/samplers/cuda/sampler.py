@@ -1,4 +1,8 @@
-"""The sampler of a k-DPP on a GPU: its tables, and small batches, one per thread block."""
+"""The sampler of a k-DPP on a GPU: its tables, and how batches of small and middle size are drawn.
+
+Small ones are drawn one per thread block (`small_batches.cu`); for batches of middle size each
+thread block makes one draw after another (`medium_batches.cu`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.cuda.large_batches import draw_large
-from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium, rows_to_screen
 from dmsgd.samplers.cuda.program import program
 from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
@@ -32,6 +35,12 @@ WARPS = {32: 1, 56: 2, 96: 4}
 
 SETUP = ("philox.cuh", "setup.cu")
 SMALL_BATCHES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "small_batches.cu")
+MEDIUM_BATCHES = (*SMALL_BATCHES[:3], "screen.cuh", "medium_batches.cu")
+
+#: Of middle size: the largest k, proposals of a round, and threads of a block.
+MOST, ROUND, MEDIUM_THREADS = 256, 64, 256
+#: Tiles of Q in shared memory: five where they fit, else four; more leave less to the L1 cache.
+STAGES = 5, 4
 
 
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
@@ -103,10 +112,19 @@ def is_small(k: int, device: torch.device) -> bool:
     The kernel also needs float64 tensor cores, from compute capability 8.0 on.
     """
     about = torch.cuda.get_device_properties(device)
-    if k > max(WARPS) or about.major < 8:
-        return False
-    available = int(getattr(about, "shared_memory_per_block_optin", 48 * 1024))
-    return shared_bytes(k, warps_for(k)) <= available
+    small = k <= max(WARPS) and about.major >= 8
+    return small and small_bytes(k, warps_for(k)) <= most_bytes(about)
+
+
+def is_medium(k: int, device: torch.device) -> bool:
+    """Return whether `draw_medium` serves k: float16 and float64 matrix units, and memory."""
+    about = torch.cuda.get_device_properties(device)
+    return k <= MOST and about.major >= 8 and medium_bytes(k, STAGES[1]) <= most_bytes(about)
+
+
+def most_bytes(about: Any) -> int:
+    """Return the shared memory that a thread block may have."""
+    return int(getattr(about, "shared_memory_per_block_optin", 48 * 1024))
 
 
 def warps_for(k: int) -> int:
@@ -114,7 +132,7 @@ def warps_for(k: int) -> int:
     return next(warps for most, warps in WARPS.items() if k <= most)
 
 
-def shared_bytes(k: int, warps: int) -> int:
+def small_bytes(k: int, warps: int) -> int:
     """Return the bytes of `Shared` in small_batches.cu."""
     steps, tiles = -(-k // 4), 2 * -(-k // 16)
     doubles = 32 * tiles * steps + 4 * steps + 8 * tiles + warps + 1 + 32 * warps
@@ -130,7 +148,48 @@ def draw_small(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Te
     limit = (100 * k + 3200) // (8 * warps) + 1
     number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
     arguments = (*tables, J, *number, limit, out, failed)
-    shared = shared_bytes(k, warps)
+    shared = small_bytes(k, warps)
     kernels("draw_small", (size, 1), 32 * warps, *arguments, shared=shared)
+    found = int(failed.item())
+    return found - 1 if found else None
+
+
+def medium_bytes(k: int, stages: int) -> int:
+    """Return the bytes of `Shared` in screen.cuh."""
+    padded = -(-k // 16) * 16
+    return 2 * padded**2 + 68 * padded * stages + 4 * padded + 29_680
+
+
+def tiles(k: int, about: Any) -> int:
+    """Return how many tiles a thread block holds."""
+    return STAGES[0] if medium_bytes(k, STAGES[0]) <= most_bytes(about) else STAGES[1]
+
+
+def rows_to_screen(V: Tensor) -> Tensor:
+    """Return 2^15 V in float16, or V itself if that took over half of the memory that is free."""
+    free = torch.cuda.mem_get_info(V.device)[0] + torch.cuda.memory_reserved(V.device)
+    if 4 * V.numel() > free - torch.cuda.memory_allocated(V.device):
+        return V
+    return torch.mul(V, 2.0**15, out=torch.empty_like(V, dtype=torch.float16))
+
+
+def draw_medium(
+    rows: Tensor, tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor
+) -> int | None:
+    """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure.
+
+    rows: see `rows_to_screen`.
+    """
+    (size, k), device = out.shape, out.device
+    about = torch.cuda.get_device_properties(device)
+    stages, halves = tiles(k, about), int(rows.dtype == torch.float16)
+    kernels = program(MEDIUM_BATCHES, int(device.index), K=k, STAGES=stages, HALVES=halves)
+    blocks = min(size, about.multi_processor_count)
+    room = torch.zeros((blocks, (-(-k // 16) * 16) ** 2), dtype=torch.float64, device=device)
+    draws, failed = torch.zeros((2, 1), dtype=torch.int32, device=device)
+    number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
+    limit = (100 * k + 3200) // ROUND + 1
+    arguments = (rows, *tables, J, *number, size, limit, room, draws, out, failed)
+    kernels("draw_medium", (blocks, 1), MEDIUM_THREADS, *arguments, shared=medium_bytes(k, stages))
     found = int(failed.item())
     return found - 1 if found else None

@@ -1,8 +1,12 @@
-"""`DiverseSelector`: `dmsgd.select` as an estimator."""
+"""`DiverseSelector`: `dmsgd.select` as an estimator of scikit-learn, which importing this loads."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from dmsgd.inputs.messages import require
+
+require("sklearn", "dmsgd.sklearn")
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -72,25 +76,24 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         """Choose rows of X by `dmsgd.select`, which has the same arguments; y is ignored."""
         rows = check_array(X, accept_sparse="csr")
         n, self.n_features_in_ = rows.shape
+        options = self.get_params(deep=False)
+        size = options.pop("n_to_select")
+        if size is None and self.until is None and self.budget is None:
+            size = 0.5
+        if isinstance(size, float | np.floating):
+            size = max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
         details: Any = self.how in ("cover", "medoids")
         found = select(
             rows,
-            self._places(n),
+            size if size is None else as_count(size, "n_to_select"),
             quality=aligned(quality, X, "quality"),
-            diversity=self.diversity,
             given=as_named_items(given, X, n, "given"),
             exclude=as_named_items(exclude, X, n, "exclude"),
-            how=self.how,
-            metric=self.metric,
-            cover=cover,
             groups=aligned(groups, X, "groups"),
-            at_most=self.at_most,
-            at_least=self.at_least,
             costs=aligned(costs, X, "costs"),
-            budget=self.budget,
-            until=self.until,
-            duplicates=self.duplicates,
+            cover=cover,
             details=details,
+            **options,
         )
         for name in ("gains", "coverage", "stands_for"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
@@ -99,17 +102,6 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self.selected_idx_ = found.items if isinstance(found, Selection) else found
         self.support_ = np.isin(np.arange(n), self.selected_idx_)
         return self
-
-    def _places(self, n: int) -> int | None:
-        """Return how many of n rows are chosen, None if that is for `until` or `budget` to say."""
-        size = self.n_to_select
-        if size is None:
-            if self.until is not None or self.budget is not None:
-                return None
-            size = 0.5
-        if isinstance(size, float | np.floating):
-            return max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
-        return as_count(size, "n_to_select")
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn asks of estimators: sparse matrices, or similarities."""
