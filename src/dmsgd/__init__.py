@@ -23,12 +23,11 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
     from dmsgd.selection.duplicates import near_duplicates as near_duplicates
-    from dmsgd.selection.select import select as select
+    from dmsgd.selection.select import select as select, uncertainty as uncertainty
     from dmsgd.selection.result import Selection as Selection
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
-    from dmsgd.selection.uncertainty import uncertainty as uncertainty
     from dmsgd.designs.weighted import Weighted as Weighted
     from dmsgd.errors import (
         ClusterError as ClusterError, DeviceError as DeviceError, KernelWarning as KernelWarning,
@@ -52,9 +51,8 @@ _HOMES = {
     ),
     "schedules": ("Schedule", "presample"),
     "selection.duplicates": ("near_duplicates",),
-    "selection.select": ("select",),
+    "selection.select": ("select", "uncertainty"),
     "selection.result": ("Selection",),
-    "selection.uncertainty": ("uncertainty",),
 }  # fmt: skip
 
 #: Public modules, loaded when first named; some of them load a framework.

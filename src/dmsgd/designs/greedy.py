@@ -11,7 +11,7 @@ that differ by less are ties, and an item of which no more is left depends on th
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
@@ -68,15 +68,6 @@ def greedy_set(
         square = min(square / 4, farthest)
 
 
-class Step(NamedTuple):
-    """A chosen item and twice its row, what was left of it, and the error of that."""
-
-    item: int
-    twice: FloatArray
-    left: float
-    doubt: float
-
-
 @final
 class Greedy:
     """A greedy set of `count` items at one scale, of rows in parts, in the order of their worth.
@@ -85,7 +76,8 @@ class Greedy:
     left:  (n,) what is left of each item, and `doubt`, the error of that; both 0 if nothing is.
     most:  (n,) their sum times the worth of the item.
     near:  (n,) squared distance to the nearest chosen item.
-    steps: one for each chosen item that does not depend on others; each part has `seen` some.
+    steps: of each chosen item that does not depend on others, the item, twice its row, what was
+           left of it and the error of that; each part has `seen` some of them.
     """
 
     def __init__(
@@ -105,7 +97,8 @@ class Greedy:
         self.C = np.empty((count, n), np.float32 if n * count > LARGE else np.float64)
         self.eps, self.left, self.doubt = float(np.finfo(self.C.dtype).eps), np.ones(n), np.zeros(n)
         self.most, self.near = worth.copy(), np.full(n, np.inf)
-        self.steps, self.seen = list[Step](), [0] * len(parts)
+        self.steps = list[tuple[int, FloatArray, float, float]]()
+        self.seen = [0] * len(parts)
 
     def choose(self, before: IntArray) -> IntArray:
         """Return the items `before` and others that are independent of each other and them."""
@@ -120,7 +113,7 @@ class Greedy:
             if (left := float(self.left[item])) > 0:
                 part, row = divmod(item, PART)
                 twice = 2 * as_array(self.parts[part][[row]])[0]
-                self.steps.append(Step(item, twice, left, float(self.doubt[item])))
+                self.steps.append((item, twice, left, float(self.doubt[item])))
             for known in self.left, self.doubt, self.most, self.near:
                 known[item] = 0.0
             tell((place + 1) / self.count)

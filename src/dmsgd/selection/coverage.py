@@ -201,7 +201,5 @@ def van_der_corput(first: int, last: int) -> FloatArray:
 
     Number i is i with its 32 bits in reverse order, as a fraction.
     """
-    bits: Any = np.arange(first, last, dtype=np.uint32)
-    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
-        bits = ((bits >> shift) & mask) | ((bits & mask) << shift)
-    return np.asarray(((bits >> 16) | (bits << 16)) / 2.0**32)
+    bits = np.unpackbits(np.arange(first, last, dtype=">u4").view(np.uint8))
+    return np.asarray(bits.reshape(-1, 32) @ 0.5 ** np.arange(32, 0, -1))
