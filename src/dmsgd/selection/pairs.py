@@ -78,12 +78,17 @@ def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], Fl
     d = rows.X.shape[1]
     size = int(np.clip(NUMBERS // d, LEAST, SAMPLE))
     sample = items[random_rows(items.size, size, np.random.default_rng(0))]
-    centre = np.zeros(d) if is_sparse(rows.X) else _cut(rows.take(sample)).mean(0)
+
+    def cut(some: IntArray) -> Matrix:
+        U = rows.take(some)
+        values = U.data if is_sparse(U) else U
+        np.clip(values, -FARTHEST, FARTHEST, out=values)
+        return U
 
     def centred(some: IntArray) -> Matrix:
-        U = _cut(rows.take(some))
-        return U if is_sparse(U) else U - centre  # sparse rows stay sparse
+        return cut(some) if is_sparse(rows.X) else cut(some) - centre  # sparse rows stay sparse
 
+    centre = np.zeros(d) if is_sparse(rows.X) else cut(sample).mean(0)
     Z = centred(sample)
     V = np.linalg.eigh(as_array(Z @ Z.T))[1][:, ::-1][:, : min(max(1, size - 1), d, DIRECTIONS)]
     basis, far = np.linalg.qr(as_array(Z.T @ V))[0], float(np.linalg.norm(centre))
@@ -100,13 +105,6 @@ def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], Fl
         tell(min(1.0, (first + step) / items.size))
     short, slack = (np.concatenate(each) for each in zip(*parts, strict=True))
     return short, slack
-
-
-def _cut(U: Matrix) -> Matrix:
-    """Return rows with entries of at most FARTHEST."""
-    values = U.data if is_sparse(U) else U
-    np.clip(values, -FARTHEST, FARTHEST, out=values)
-    return U
 
 
 def factors_of(
