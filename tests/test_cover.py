@@ -266,9 +266,9 @@ def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, whol
 
 
 def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
-    for name in ("PAIRS", "TRIAL", "LONG"):
-        monkeypatch.setattr(f"dmsgd.selection.cover.{name}", 0.0)
-    monkeypatch.setattr("dmsgd.runtime.progress.EVERY", 0.0)
+    monkeypatch.setattr("dmsgd.selection.cover.PAIRS", 0.0)
+    for name in ("TRIAL", "LONG", "EVERY"):
+        monkeypatch.setattr(f"dmsgd.runtime.progress.{name}", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.select(rng.normal(size=(300, 4)), 30)
     assert caplog.text.count("covering set of 30 items of 300 takes about") == 1
@@ -277,7 +277,7 @@ def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
     assert len(shares) == 30
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
-    monkeypatch.setattr("dmsgd.selection.cover.VERY_LONG", 0.0)
+    monkeypatch.setattr("dmsgd.runtime.progress.VERY_LONG", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.select(rng.normal(size=(300, 4)), 30)
     assert "workers=-1" in caplog.text

@@ -302,7 +302,7 @@ def test_too_many_items_are_searched_in_part(monkeypatch):
 
 
 def test_long_searches_announce_their_time(monkeypatch, caplog):
-    monkeypatch.setattr(pairs, "TRIAL", 0.0)
+    monkeypatch.setattr("dmsgd.runtime.progress.TRIAL", 0.0)
     monkeypatch.setattr("dmsgd.runtime.progress.LONG", 0.0)
     monkeypatch.setattr("dmsgd.runtime.progress.EVERY", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):

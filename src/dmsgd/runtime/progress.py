@@ -27,6 +27,8 @@ LONG = 60.0
 HEARD = 1 / 200
 #: Characters of the line that shows progress on a terminal, which covers all that it has shown.
 LINE = 76
+#: Seconds after which the time of work is estimated, and from which on its advice is logged, too.
+TRIAL, VERY_LONG = 5.0, 600.0
 #: Seconds between two lines of progress.
 EVERY = 30.0
 #: Seconds between two looks at the clock while other code computes.
@@ -59,18 +61,27 @@ class Progress:
 
     Long work calls it between its pieces with the share that is done, above 0; a share above 1
     means that it takes longer than was expected. Inside `one_work`, parts share the half minute.
+
+    advice: of work that was not announced: after some seconds its time is logged if it is long, and
+            if it is very long, what would be faster.
     """
 
-    def __init__(self, what: str) -> None:
-        self.what, self.began = what, time.monotonic()
+    def __init__(self, what: str, advice: str = "") -> None:
+        self.what, self.advice, self.began = what, advice, time.monotonic()
         self.logged = _LOGGED.get() or [self.began]
 
     def __call__(self, share: float) -> None:
         """Log the progress, unless something was logged less than half a minute ago."""
         now = time.monotonic()
+        passed = now - self.began
+        if self.advice and passed >= TRIAL:
+            if (seconds := passed / share) > LONG:
+                more = f"; {self.advice}" if seconds > VERY_LONG else ""
+                log.warning("%s takes about %s%s", self.what, format_seconds(seconds), more)
+            self.advice = ""
         if now - self.logged[0] < EVERY:
             return
-        self.logged[0], passed = now, now - self.began
+        self.logged[0] = now
         total = format_seconds(passed / share)
         of = f" of about {total}" if share <= 1 else ", longer than expected"
         log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
@@ -17,22 +15,19 @@ import numpy as np
 from dmsgd.features.products import is_small
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.runtime.progress import LONG, Progress, format_seconds
+from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import WHOLE, Coverage, SmallCoverage
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.similarity import Kept, Similarity
 
-log = logging.getLogger("dmsgd")
-
 #: Gains below this share of the largest, or of what is covered, are rounding.
 NOTHING = 1e-6
 #: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
 MISSES = 4
-#: Similarities that never take a minute; seconds after which the time of a choice is estimated, and
-#: from which on a warning says what would be faster.
-PAIRS, TRIAL, VERY_LONG = 1e9, 5.0, 600.0
+#: Similarities that never take a minute.
+PAIRS = 1e9
 ADVICE = "ask for fewer items, use workers=-1, or pass X as a CUDA tensor"
 #: What gains are compared by.
 Per = Literal["item", "cost", "place"]
@@ -157,8 +152,6 @@ def _at_one_scale(
 def progress_of(similarity: Similarity, k: int, is_part: bool) -> Callable[[int], None]:
     """Return what logs how far a long choice of k candidates is, by items chosen.
 
-    After TRIAL seconds it warns of a choice that takes a minute or more.
-
     is_part: of a larger one: it is not announced, and in other threads and processes it is silent.
     """
     N = similarity.N
@@ -167,19 +160,8 @@ def progress_of(similarity: Similarity, k: int, is_part: bool) -> Callable[[int]
     if silent or columns * similarity.n < PAIRS:
         return lambda chosen: None
     what = f"a covering set of {counted(k, 'item')} of {similarity.n:,}"
-    progress, estimated = Progress(what), is_part
-
-    def tell(chosen: int) -> None:
-        nonlocal estimated
-        done, passed = expected_columns(chosen, N), time.monotonic() - progress.began
-        if not estimated and passed >= TRIAL:
-            estimated, seconds = True, passed * columns / (done - begun)
-            if seconds > LONG:
-                more = f"; {ADVICE}" if seconds > VERY_LONG else ""
-                log.warning("%s takes about %s%s", what, format_seconds(seconds), more)
-        progress(done / columns)
-
-    return tell
+    progress = Progress(what, "" if is_part else ADVICE)
+    return lambda chosen: progress((expected_columns(chosen, N) - begun) / (columns - begun))
 
 
 def expected_columns(k: int, N: int) -> float:

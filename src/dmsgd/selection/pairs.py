@@ -9,7 +9,6 @@ on the way, and blocks of them that lie far apart are skipped. What is left is c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
@@ -21,7 +20,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
-from dmsgd.runtime.progress import SPEED, Progress, announce
+from dmsgd.runtime.progress import Progress
 from dmsgd.spectra.rounding import EPS
 
 #: Rows that principal directions are taken from, fewer where they are long, and directions.
@@ -32,8 +31,6 @@ BLOCK, BLOCKS, PRODUCTS = 256, 4096, 2**20
 LISTED = 2**20
 #: Numbers that are compared, and that are projected, at a time.
 ENTRIES, PROJECTED = 2**18, 2**22
-#: The time of a search is estimated after this many seconds.
-TRIAL = 15.0
 #: Entries of rows are cut to this size for the bound, so that their squares are no float32 inf.
 FARTHEST = 1e12
 #: Share of the limit that is added for rounding errors of short rows.
@@ -81,12 +78,17 @@ def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], Fl
     d = rows.X.shape[1]
     size = int(np.clip(NUMBERS // d, LEAST, SAMPLE))
     sample = items[random_rows(items.size, size, np.random.default_rng(0))]
-    centre = np.zeros(d) if is_sparse(rows.X) else _cut(rows.take(sample)).mean(0)
+
+    def cut(some: IntArray) -> Matrix:
+        U = rows.take(some)
+        values = U.data if is_sparse(U) else U
+        np.clip(values, -FARTHEST, FARTHEST, out=values)
+        return U
 
     def centred(some: IntArray) -> Matrix:
-        U = _cut(rows.take(some))
-        return U if is_sparse(U) else U - centre  # sparse rows stay sparse
+        return cut(some) if is_sparse(rows.X) else cut(some) - centre  # sparse rows stay sparse
 
+    centre = np.zeros(d) if is_sparse(rows.X) else cut(sample).mean(0)
     Z = centred(sample)
     V = np.linalg.eigh(as_array(Z @ Z.T))[1][:, ::-1][:, : min(max(1, size - 1), d, DIRECTIONS)]
     basis, far = np.linalg.qr(as_array(Z.T @ V))[0], float(np.linalg.norm(centre))
@@ -103,13 +105,6 @@ def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], Fl
         tell(min(1.0, (first + step) / items.size))
     short, slack = (np.concatenate(each) for each in zip(*parts, strict=True))
     return short, slack
-
-
-def _cut(U: Matrix) -> Matrix:
-    """Return rows with entries of at most FARTHEST."""
-    values = U.data if is_sparse(U) else U
-    np.clip(values, -FARTHEST, FARTHEST, out=values)
-    return U
 
 
 def factors_of(
@@ -152,15 +147,12 @@ class Search:
         """Compare all pairs."""
         what = f"the search for near-duplicates among {self.items.size:,} items"
         blocks = np.random.default_rng(0).permutation(self.slack.size).tolist()
-        total, done, announced = sum(self.near_blocks(block).size for block in blocks), 0, False
-        tell = Progress(what)
+        total, done = sum(self.near_blocks(block).size for block in blocks), 0
+        tell = Progress(what, "pass fewer items, such as X[::4]")
         for block, others in self._pieces(blocks):
             self._compare(block, others)
             done += others.size
             tell(done / total)
-            if not announced and (passed := time.monotonic() - tell.began) > TRIAL:
-                size, announced = self.A.size + 3 * LISTED, True
-                announce(SPEED * passed * total / done, size, what, "pass fewer items, as X[::4]")
 
     def _pieces(self, blocks: list[int]) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks, each with a few that are to be compared with it."""

@@ -171,16 +171,16 @@ def select(
         if not isinstance(pool, MemoryPool):
             from dmsgd.selection.parts import covering_parts as choose
         items, rules = choose(pool, q, demand, known, rules)
-    elif how == "medoids":
-        from dmsgd.selection.medoids import medoids
-
-        pool = RowPool(F.to_memory(), None, known, threads)
-        items = medoids(pool, q, known, free, rules.k)
-        rules.take(*items.tolist())
     else:
-        from dmsgd.designs.greedy import greedy_set
+        if how == "medoids":
+            from dmsgd.selection.medoids import medoids
 
-        items, _ = greedy_set(F, q, rules.k, known, free)
+            pool = RowPool(F.to_memory(), None, known, threads)
+            items = medoids(pool, q, known, free, rules.k)
+        else:
+            from dmsgd.designs.greedy import greedy_set
+
+            items, _ = greedy_set(F, q, rules.k, known, free)
         rules.take(*items.tolist())
     lacks = rules.costs is not None and rules.quotas is not None and rules.quotas.least.any()
     if until is None and (lacks or (items.size < (places or 0) and rules.costs is None)):

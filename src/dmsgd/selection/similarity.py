@@ -188,8 +188,8 @@ class Rows(Similarity):
 
     def kept(self) -> Kept:
         """Return the same similarities, all of them in memory."""
+        T = np.empty((self.N, self.n), dtype=np.float32)
         if is_small(self.n, self.N):
-            T = np.empty((self.N, self.n), dtype=np.float32)
             multiply(self.Y, self.X, T)
             T -= self.left
             T -= self.right[:, None]
@@ -199,7 +199,6 @@ class Rows(Similarity):
             return Kept(T, self.same)
         from dmsgd.compiled.cover import similarities
 
-        T = np.empty((self.N, self.n), dtype=np.float32)
         tall, wide = _slices(self.N, TILE), _slices(self.n, TILE)
 
         def compute(at: int) -> None:
