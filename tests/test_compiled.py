@@ -17,7 +17,7 @@ from dmsgd.compiled.jit import address, callback, float64_ptr
 from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
 from dmsgd.compiled.tables import FRACTIONS, GROUP, TABLES, locate
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.runtime.threads import parallel_map
 from dmsgd.samplers.rejection_sampling import INT8_COLUMNS, DenseTables, kdpp_sampler
 
 RNG = np.random.default_rng(0)

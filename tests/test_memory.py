@@ -9,9 +9,8 @@ import pytest
 
 import dmsgd
 from dmsgd.runtime import memory
-from dmsgd.runtime.threads import available_cores, thread_count
-from dmsgd.samplers import parallel
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.runtime import threads as parallel
+from dmsgd.runtime.threads import available_cores, parallel_map, thread_count
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 LABELS = np.arange(60) % 3

@@ -25,8 +25,7 @@ from dmsgd.features.contract import SHORTER
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.kernels import pivoted_cholesky
 from dmsgd.runtime import progress
-from dmsgd.runtime.threads import in_background
-from dmsgd.samplers.parallel import draw_in_parallel
+from dmsgd.runtime.threads import draw_in_parallel, in_background
 from dmsgd.spectra import decompose
 
 
@@ -199,7 +198,7 @@ def test_long_batches_are_drawn_in_a_thread_and_one_by_one(monkeypatch: pytest.M
     monkeypatch.setattr(
         progress, "in_background", lambda *a, **b: threads.append(1) or in_background(*a, **b)
     )
-    monkeypatch.setattr("dmsgd.samplers.parallel.PRODUCTS", 1.0)
+    monkeypatch.setattr("dmsgd.runtime.threads.PRODUCTS", 1.0)
     np.testing.assert_array_equal(design.sample(5, seed=0), expected[:5])
     assert len(threads) == 5
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.designs import stream
-from dmsgd.samplers.parallel import draw_in_parallel
+from dmsgd.runtime.threads import draw_in_parallel
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)

@@ -369,17 +369,6 @@ METHODS = {
         },
         results.is_sample,
     ),
-    "Schedule.verify": Call(
-        method(given.DESIGN_ODD["Schedule"], "verify"),
-        {
-            "source": Kind(
-                {"KDPP": lambda s: s.design, "kernel": lambda s: s.kernel},
-                kinds.CLOSED.bad,
-                kinds.CLOSED.odd,
-            ).without("kernel")
-        },
-        lambda result, s, given: None,
-    ),
     **{
         f"Spectrum.{what}": Call(method(lambda s: s.spectrum, what), {"k": K}, lambda *given: None)
         for what in ("batch_error", "require_rank", "repulsion")

@@ -12,7 +12,7 @@ import pytest
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
 import ddp  # noqa: E402
-import updates  # noqa: E402
+import loaders  # noqa: E402
 from watch import NOISE, SHARE, Memory, finish, memory  # noqa: E402
 
 import draws  # noqa: E402
@@ -31,7 +31,7 @@ def frozen():
     ("soak", "options"),
     [
         (draws, "--draws 40000 --n 300 --lot 2000"),
-        (updates, "--updates 15 --steps 20 --n 200"),
+        (loaders, "--loaders 15 --steps 20 --n 200"),
     ],
 )
 def test_soaks_of_one_process(soak, options, capsys):

@@ -23,7 +23,7 @@ from dmsgd.files.tables import column_names, read_entries
 from dmsgd.files.writing import NUMBERS_ALONE, OUTPUTS, write_rows
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import cell, counted, few, number, require, visible
-from dmsgd.report.selection import figures_of, selection_page
+from dmsgd.report.selection import SetFigures, selection_page
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection import select as selection
@@ -90,12 +90,12 @@ def choose(
         F = F.mapped(Normalize()) if metric == "cosine" else F
         if not isinstance(found, Selection):
             found = selection_of(F, found, known, free)
-        figures = figures_of(F, found, known, free, how == "greedy", other)
+        figures = SetFigures(found, known, free, how == "greedy", other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     way = WAYS.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(len(found), 'item')} in {time.perf_counter() - began:.1f} s")
-    say(f"{'spread' if how == 'greedy' else 'coverage':8}  {'; '.join(figures.sentences())}")
+    say(f"coverage  {'; '.join(figures.sentences())}")
     facts = facts_of(about, found, free, asked)
     for name, text in facts.items():
         say(f"{name:8}  {text}")

@@ -17,8 +17,7 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_given, as_it
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels.conditioned import conditional
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.threads import thread_count
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.spectra.decompose import log_det_of_rows
 from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE

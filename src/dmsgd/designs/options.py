@@ -89,10 +89,3 @@ class DesignOptions:
         words = ["X", f"k={k}", "labels=y" if self.uses_labels else "", as_python(changed)]
         call = f"dmsgd.diversify({', '.join(filter(None, words))})"
         return f"dmsgd.Weighted.like({call})" if self.batches == "weighted" else call
-
-
-def as_design_options(value: Any) -> DesignOptions:
-    """Return `value`, which is DesignOptions, or None for the defaults."""
-    if value is not None and not isinstance(value, DesignOptions):
-        raise TypeError(f"options must be dmsgd.designs.DesignOptions, got {type(value).__name__}")
-    return value or DesignOptions()

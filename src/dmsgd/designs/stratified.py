@@ -15,8 +15,7 @@ from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_part, seed_ke
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.threads import one_blas_thread
-from dmsgd.samplers.parallel import draw_in_parallel
+from dmsgd.runtime.threads import draw_in_parallel, one_blas_thread
 from dmsgd.spectra.decompose import principal
 
 #: Positions along a direction that differ by less than this share of its length are tied, so that

@@ -22,7 +22,7 @@ from dmsgd.kernels import Kernel
 from dmsgd.kernels.pivoted_cholesky import BLOCK, factor
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.progress import Progress
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.runtime.threads import parallel_map
 from dmsgd.spectra.decompose import like
 
 #: Steps per block of kernel entries: at least this many, or k.

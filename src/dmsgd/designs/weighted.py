@@ -12,8 +12,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.runtime.threads import draw_in_parallel
 from dmsgd.samplers.conditional_poisson import with_inclusion
-from dmsgd.samplers.parallel import draw_in_parallel
 
 #: Relative tolerance on the sum of b over items with b < 1.
 ROUNDING = 1e-6

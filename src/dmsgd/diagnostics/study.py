@@ -10,7 +10,7 @@ import numpy as np
 from dmsgd.designs.build import NEARLY_UNIFORM, kdpp_of
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.options import DesignOptions, as_design_options
+from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
@@ -21,7 +21,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.messages import counted, number, visible
+from dmsgd.inputs.messages import counted, kind_of, number, visible
 from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
 from dmsgd.runtime.threads import one_blas_thread
 
@@ -68,7 +68,9 @@ def inspect(
     >>> [{c: round(count, 2) for c, count in each.items.items()} for each in found.batches]
     [{'common': 7.6, 'rare': 0.4}, {'common': 4.0, 'rare': 4.0}]
     """
-    options = as_design_options(options)
+    options = DesignOptions() if options is None else options
+    if not isinstance(options, DesignOptions):
+        raise TypeError(f"options must be dmsgd.designs.DesignOptions, got {kind_of(options)}")
     X, labels = split_label_column(X, labels)
     given, X = X, as_features(X, takes_labels=True)
     k = as_batch_size(k, X.n)

@@ -25,9 +25,8 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import canonical
 from dmsgd.runtime.progress import Progress, run_interruptible
-from dmsgd.runtime.threads import thread_count
+from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.samplers.factored_rows import SparseRows, tiles
-from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import EPS
 

@@ -5,7 +5,6 @@ Every other kernel of the paper is a feature map (`dmsgd.features`) followed by 
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, final
@@ -20,16 +19,12 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, kind_of
 from dmsgd.inputs.scalars import as_share
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
+from dmsgd.runtime.progress import EIGH, plan_work, run_interruptible
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import solve_triangular
 from dmsgd.spectra.eigenpairs import spectrum_of_matrix, truncate
 from dmsgd.spectra.rounding import EPS, Rounding
 
-log = logging.getLogger("dmsgd")
-
-#: Seconds that an eigendecomposition takes on an H200, times n³.
-CUDA_SECONDS = 6e-13
 #: A kernel matrix of fewer items, or one whose diagonal entries differ by more than this share, is
 #: diagonalised without a look at its rank.
 LOW_RANK_ITEMS, SIMILAR = 500, 1e-3
@@ -117,8 +112,6 @@ def spectrum_of_entries(kernel: Kernel, tol: float) -> Spectrum:
         from dmsgd.spectra.cuda import reserve_on
 
         reserve_on(column.device, 6 * n**2, what)
-        if (seconds := CUDA_SECONDS * n**3) > LONG:
-            log.warning("%s takes about %s on a fast GPU", what, format_seconds(seconds))
         return spectrum_of_matrix(kernel.columns(everything), tol)
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     # The matrix, its eigenvectors, and what LAPACK needs beside them.

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.products import squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced, random_rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
-from dmsgd.kernels.feature_kernels import median_scale
 from dmsgd.report.page import NAME, Items, map_dots, render
 from dmsgd.selection.result import LONGEST, Selection
 
-#: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
-SETS = 20
-#: Items of a set whose distance to the others is measured, at most.
-MOST = 1000
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24
 #: Shares of the items that are drawn as near and as far.
@@ -33,35 +26,15 @@ POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
 @final
 @dataclass(frozen=True, eq=False)
 class SetFigures:
-    """What a set covers, and how far apart its items are."""
+    """What a set covers, beside random sets of as many free items."""
 
     chosen: Selection
     given: IntArray  # items that were there before, sorted
     free: IntArray  # items that could be chosen, sorted
-    greedy: bool  # it was chosen to be spread
-    #: Mean distance of a chosen item to the nearest other one, in median distances: of the set and
-    #: of SETS random ones; empty for sets that are not greedy, and for one item.
-    apart: FloatArray
+    greedy: bool  # it was chosen to be diverse, not to cover
     other: str = ""  # what the set is to cover, if that is not the pool that it was chosen from
 
     def sentences(self) -> list[str]:
-        """Return how the set compares with random ones, what it was made for first."""
-        covered, size = self._coverage(), self.chosen.like_random
-        if not self.greedy:
-            return covered
-        if not self.apart.size:
-            return ["one item alone is not spread", *covered]
-        ours, *theirs = self.apart
-        words = f"{'better' if ours > max(theirs) else 'no better'} spread than a random choice"
-        if 0 < size < len(self.chosen):
-            covered[0] += ": a greedy set prefers outliers"
-        return [
-            f"{words}: a chosen item is {ours:.2f} of the median distance from the nearest other "
-            f"one, in {SETS} random sets {min(theirs):.2f} to {max(theirs):.2f}",
-            *covered,
-        ]
-
-    def _coverage(self) -> list[str]:
         """Return how many random items cover as much, and how much that is."""
         chosen, size, what = self.chosen, self.chosen.like_random, self.other or "the pool"
         share = f"{chosen.coverage[-1]:.3g}"
@@ -73,35 +46,11 @@ class SetFigures:
         scale = f" (m = {number(chosen.scale, 3)})" if chosen.scale != 1 else ""  # 1: not needed
         before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
         verb = "covers" if len(chosen) == 1 else "cover"
+        why = ": a greedy set prefers outliers" * (self.greedy and 0 < size < len(chosen))
         return [
-            f"{beside}{counted(len(chosen), 'item')} {verb} {what} {many}",
+            f"{beside}{counted(len(chosen), 'item')} {verb} {what} {many}{why}",
             f"on average an item is {share} similar to the nearest one{scale}{before}",
         ]
-
-
-def figures_of(
-    F: Features, chosen: Selection, given: IntArray, free: IntArray, greedy: bool, other: str
-) -> SetFigures:
-    """Return how a set compares with random sets of as many free items; F is of the items."""
-    apart = np.empty(0)
-    if greedy and len(chosen) and len(chosen) + given.size > 1:
-        rng = np.random.default_rng(0)
-        random = (rng.choice(free, len(chosen), replace=False) for _ in range(SETS))
-        sets = [np.append(given, some) for some in (chosen.items, *random)]
-        items = np.unique(np.concatenate(sets))
-        rows = F.take(items)  # each is read once
-        own = given.size + random_rows(len(chosen), MOST, rng)
-        apart = np.array([_apart(rows[np.searchsorted(items, some)], own) for some in sets])
-        with suppress(ValueError):  # all items that it looks at are alike
-            apart /= median_scale(F)
-    return SetFigures(chosen, given, free, greedy, apart, other)
-
-
-def _apart(rows: FloatArray, own: IntArray) -> float:
-    """Return the mean distance of the rows `own` to the nearest other one."""
-    squares = squared_distances(rows[own], rows)
-    squares[np.arange(own.size), own] = np.inf
-    return float(np.sqrt(squares.min(axis=1)).mean())
 
 
 def selection_page(

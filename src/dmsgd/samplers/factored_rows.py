@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.runtime.progress import Progress
-from dmsgd.runtime.threads import thread_count
+from dmsgd.runtime.threads import SHARES, parallel_map, thread_count
 from dmsgd.samplers.contract import RowArguments
-from dmsgd.samplers.parallel import SHARES, parallel_map
 
 
 @final

@@ -18,8 +18,8 @@ import numpy as np
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import log_polynomials, ratios
+from dmsgd.runtime.threads import draw_in_parallel
 from dmsgd.samplers.contract import PreparedSampler
-from dmsgd.samplers.parallel import draw_in_parallel
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (

@@ -14,9 +14,9 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.polynomials import log_polynomials
 from dmsgd.runtime.progress import run_interruptible
+from dmsgd.runtime.threads import draw_in_parallel
 from dmsgd.samplers.contract import PreparedSampler, RowArguments
 from dmsgd.samplers.factored_rows import ComputedRows
-from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
 #: Rows of V with this many columns or more are also kept as int8, in one cache line for each 64

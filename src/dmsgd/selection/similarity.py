@@ -14,7 +14,7 @@ import numpy as np
 
 from dmsgd.features.products import float32_rows, is_small, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.runtime.threads import parallel_map
 
 #: Item numbers, None for all.
 Some = IntArray | None
