@@ -26,6 +26,7 @@ def main(arguments=None):
         return rng.normal(size=(given.n, D))
 
     dataset = TensorDataset(torch.arange(given.n))
+    dmsgd.diversify(features(), K).sample(10_000, seed=0)  # loads the compiled loops
     watched, failures = Memory(), []
     progress = Progress(given.loaders, "loaders")
     for epoch in range(given.loaders):
