@@ -15,8 +15,14 @@ torch = pytest.importorskip("torch")
 
 from dmsgd.features import as_features  # noqa: E402
 from dmsgd.features.cuda import Cuda, cuda_features  # noqa: E402
-from dmsgd.features.map_types import Anneal, Normalize, NystromFeatures, ScaleRows  # noqa: E402
-from dmsgd.features.maps import concat_labels, standardize_map  # noqa: E402
+from dmsgd.features.maps import (  # noqa: E402  # noqa: E402
+    Anneal,
+    Normalize,
+    NystromFeatures,
+    ScaleRows,
+    concat_labels,
+    standardize_map,
+)
 from dmsgd.inputs.arrays import on_host  # noqa: E402
 from dmsgd.spectra.cuda import CudaVectors  # noqa: E402
 from dmsgd.spectra.decompose import settle  # noqa: E402

@@ -95,11 +95,12 @@ BAD = {
     "seed text": (lambda: dmsgd.Uniform(5, 2).sample(1, seed="x"), TypeError, "seed must be None"),
     "seed float": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=1.5), TypeError, "seed must be None"),
     "seed negative": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=-1), ValueError, "negative"),
-    "random_state": (lambda: dmsgd.Uniform(5, 2).sample(1, random_state=0), TypeError, "pass seed"),
+    "random_state": (
+        lambda: dmsgd.Uniform(5, 2).sample(1, random_state=0), TypeError, "random_state"),
     "random_state of a DPP": (
-        lambda: dmsgd.DPP(np.eye(3)).sample(random_state=0), TypeError, "pass seed"),
-    "no size": (lambda: dmsgd.KDPP(np.eye(3), 2).sample(seed=0), TypeError, r"sample\(1, seed=0"),
-    "no size of a DPP": (lambda: dmsgd.DPP(np.eye(3)).sample(), TypeError, "how many batches"),
+        lambda: dmsgd.DPP(np.eye(3)).sample(random_state=0), TypeError, "random_state"),
+    "no size": (lambda: dmsgd.KDPP(np.eye(3), 2).sample(seed=0), TypeError, "size"),
+    "no size of a DPP": (lambda: dmsgd.DPP(np.eye(3)).sample(), TypeError, "size"),
     "no workers": (lambda: dmsgd.Uniform(5, 2).sample(1, workers=0), ValueError, "workers"),
     "workers a float": (
         lambda: dmsgd.Uniform(5, 2).sample(1, workers=-1.0), TypeError, "workers must be an int"),

@@ -18,11 +18,11 @@ import numpy as np
 
 from dmsgd.errors import RankError, TargetError
 from dmsgd.features import Features, as_features
-from dmsgd.features.map_types import Normalize, ScaleRows
+from dmsgd.features.maps import Normalize, ScaleRows
 from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size, as_positive
+from dmsgd.inputs.scalars import as_part, as_positive
 from dmsgd.kernels import Kernel, Linear, exact
 from dmsgd.kernels.feature_kernels import Quality
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomial
@@ -70,7 +70,7 @@ def prescribe(kernel: Kernel | Spectrum, k: int, target: Any, tol: float = 1e-6)
             f"prescribe needs a Kernel or a Spectrum, got {type(kernel).__name__}; for features "
             f"use prescribe(Linear(X), k, target)"
         )
-    k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
+    k, tol = as_part(k, "k", kernel.n), as_positive(tol, "tol")
     b = as_target(target, kernel.n, k)
     # The result is hashed by what it is made of: its own last digits differ between processors.
     identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))

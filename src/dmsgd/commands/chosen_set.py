@@ -17,10 +17,9 @@ from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.designs.build import prepared, warn_dominating_column
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import as_options
-from dmsgd.features.map_types import Normalize
+from dmsgd.features.maps import Normalize
 from dmsgd.files.contract import Column
-from dmsgd.files.tables import column_names, read_entries
-from dmsgd.files.writing import NUMBERS_ALONE, OUTPUTS, write_rows
+from dmsgd.files.tables import NUMBERS_ALONE, OUTPUTS, column_names, read_entries, write_rows
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import cell, counted, few, number, require, visible
 from dmsgd.report.selection import SetFigures, selection_page

@@ -6,25 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
-    from dmsgd.designs.contract import ClosedForm
-    from dmsgd.designs.options import DesignOptions
-    from dmsgd.designs.partition import OnePerGroup
-    from dmsgd.designs.scale import suggest_scale
-    from dmsgd.designs.stratified import clustered
-    from dmsgd.designs.swap_chain import SwapChain
-
-__all__ = [
-    "ClosedForm",
-    "DesignOptions",
-    "OnePerGroup",
-    "SwapChain",
-    "clustered",
-    "suggest_scale",
-]
+    from dmsgd.designs.contract import ClosedForm as ClosedForm
+    from dmsgd.designs.options import DesignOptions as DesignOptions
+    from dmsgd.designs.partition import OnePerGroup as OnePerGroup
+    from dmsgd.designs.scale import suggest_scale as suggest_scale
+    from dmsgd.designs.stratified import clustered as clustered
+    from dmsgd.designs.swap_chain import SwapChain as SwapChain
 
 #: The modules that define these names, loaded when one is first used: `select` needs few of them.
-_HOMES = "contract", "options", "partition", "swap_chain", "stratified", "scale"
-_HOME_OF = dict(zip(__all__, _HOMES, strict=True))
+_HOME_OF = {
+    "ClosedForm": "contract",
+    "DesignOptions": "options",
+    "OnePerGroup": "partition",
+    "SwapChain": "swap_chain",
+    "clustered": "stratified",
+    "suggest_scale": "scale",
+}
+__all__ = list(_HOME_OF)
 
 
 if not TYPE_CHECKING:  # type checkers know the names from above, and reject all others

@@ -19,13 +19,12 @@ from dmsgd.designs.weighted import Weighted
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
-from dmsgd.features.map_types import Anneal, Normalize
-from dmsgd.features.maps import column_moments, concat_labels, standardize_map
+from dmsgd.features.maps import Anneal, Normalize, column_moments, concat_labels, standardize_map
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_quality
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.scalars import as_part
 from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.feature_kernels import Mixed, Quality
 from dmsgd.kernels.landmarks import GrowingLandmarks
@@ -200,7 +199,7 @@ def kdpp_of(
         raise ValueError(f"diversity={diversity:g} is for quality, which is not given")
     if quality is not None and target is not None:
         raise ValueError("a target fixes how often items are drawn; leave quality out")
-    k = as_batch_size(k, F.n)
+    k = as_part(k, "k", F.n)
     if w == 1 and k > (classes := np.unique(labels).size):
         found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
         raise RankError(k, classes, found, rbf=False)

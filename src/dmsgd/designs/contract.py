@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import cached_property, wraps
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -32,23 +31,6 @@ def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
     return size, start
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def with_hints(sample: Method) -> Method:
-    """Return a method `sample` that tells those who come from other packages what to pass."""
-
-    @wraps(sample)
-    def hinted(self: Any, *arguments: Any, **options: Any) -> Any:
-        if "random_state" in options:
-            raise TypeError("sample has no random_state; pass seed, which takes the same values")
-        if not arguments and "size" not in options:
-            raise TypeError("sample needs size, how many batches to draw: sample(1, seed=0)")
-        return sample(self, *arguments, **options)
-
-    return hinted  # type: ignore[return-value]
-
-
 class Design(ABC):
     """A distribution over batches of k distinct items out of n; base class of all but `DPP`.
 
@@ -68,7 +50,6 @@ class Design(ABC):
         """How many batches `sample` makes at a time, at the cost of one."""
         return 1
 
-    @with_hints
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return batches start..start+size, shape (size, k), int64, distinct within a row.
 

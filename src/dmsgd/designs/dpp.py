@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.designs.contract import check_range, with_hints
+from dmsgd.designs.contract import check_range
 from dmsgd.designs.greedy import TIED
 from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
 from dmsgd.features import as_features
@@ -118,7 +118,6 @@ class DPP:
     def _prepared(self) -> Any:
         return self.spectrum.eigenvectors.sampler_any_size(self._selection)
 
-    @with_hints
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:

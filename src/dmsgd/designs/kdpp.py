@@ -14,7 +14,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.scalars import as_part
 from dmsgd.kernels import exact
 from dmsgd.kernels.conditioned import conditional
 from dmsgd.kernels.precomputed import kernel_of
@@ -67,7 +67,7 @@ class KDPP(ClosedForm):
         self.spectrum = as_spectrum(L)
         self.sampler = as_sampler(sampler)
         self.n = self.spectrum.n
-        self.k = as_batch_size(k, self.n)
+        self.k = as_part(k, "k", self.n)
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
 

@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.features import as_features
 from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
+from dmsgd.inputs.scalars import Seed, as_part, seed_key
 from dmsgd.kernels.feature_kernels import median_distance
 from dmsgd.runtime.memory import reserve
 from dmsgd.spectra.decompose import eigenvalues
@@ -39,7 +39,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     True
     """
     X = as_features(X)
-    k = as_batch_size(k, X.n)
+    k = as_part(k, "k", X.n)
     target = float(np.log(min(RANK_PER_ITEM * k, 0.5 * X.n)))
     size = min(X.n, max(SAMPLE, int(2 * RANK_PER_ITEM * k)))
     reserve(4 * size**2, f"the distances between {size:,} items", "choose a smaller k")

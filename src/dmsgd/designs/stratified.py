@@ -11,7 +11,7 @@ from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_part, seed_key
+from dmsgd.inputs.scalars import Seed, as_count, as_part, seed_key
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.runtime.memory import reserve
@@ -38,7 +38,7 @@ class Uniform(ClosedForm):
 
     def __init__(self, n: int, k: int) -> None:
         self.n = as_count(n, "n")
-        self.k = as_batch_size(k, self.n)
+        self.k = as_part(k, "k", self.n)
         #: E[m_i m_j], the same for all pairs.
         self._pair = self.k * (self.k - 1) / (self.n * max(self.n - 1, 1))
 
@@ -90,7 +90,7 @@ class Stratified(ClosedForm):
         #: The names of the strata, and for each item the number of its stratum.
         self.strata, self.stratum = as_classes(labels)
         self.n = int(self.stratum.size)
-        self.k = as_batch_size(k, self.n)
+        self.k = as_part(k, "k", self.n)
         self._sizes = np.bincount(self.stratum)
         self._members = np.argsort(self.stratum, kind="stable")
         self._guaranteed, self._extra = _shares(self._sizes, self.k)
@@ -184,7 +184,7 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
     [0.5, 0.5, 0.333, 0.333, 0.333]
     """
     X = as_features(X)
-    k = as_batch_size(k, X.n)
+    k = as_part(k, "k", X.n)
     count = k if clusters is None else as_part(clusters, "clusters", X.n)
     return Stratified(k_means(X, count, seed_key(seed)).labels_, k)
 
@@ -205,7 +205,7 @@ def cells(X: Any, k: int) -> Stratified:
     ([0, 1, 0, 1, 0, 1], [0.333, 0.333, 0.333, 0.333, 0.333, 0.333])
     """
     F = as_features(X).to_memory()
-    k = as_batch_size(k, F.n)
+    k = as_part(k, "k", F.n)
     cell = np.empty(F.n, dtype=np.int64)
     with one_blas_thread:  # more would spin between many small products
         for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):

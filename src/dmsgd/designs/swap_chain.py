@@ -17,7 +17,7 @@ from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size, as_count
+from dmsgd.inputs.scalars import as_count, as_part
 from dmsgd.kernels import Kernel
 from dmsgd.kernels.pivoted_cholesky import BLOCK, factor
 from dmsgd.kernels.precomputed import kernel_of
@@ -67,7 +67,7 @@ class SwapChain(Design):
     ) -> None:
         self.kernel = kernel_of(L)
         self.n = self.kernel.n
-        self.k = as_batch_size(k, self.n)
+        self.k = as_part(k, "k", self.n)
         self.burn_in = 10 * self.n if burn_in is None else as_count(burn_in, "burn_in", least=0)
         self.thin = 10 * self.k if thin is None else as_count(thin, "thin")
         self.chain_length = as_count(chain_length, "chain_length")

@@ -11,7 +11,7 @@ from dmsgd.designs.contract import ClosedForm, inclusion_of
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.scalars import as_part
 from dmsgd.runtime.threads import draw_in_parallel
 from dmsgd.samplers.conditional_poisson import with_inclusion
 
@@ -53,7 +53,7 @@ class Weighted(ClosedForm):
         if (least := given.min()) < 0:
             raise ValueError(f"{name} must be at least 0, not {least:g} for item {given.argmin()}")
         self.n = int(given.size)
-        self.k = as_batch_size(k, self.n)
+        self.k = as_part(k, "k", self.n)
         #: What the fingerprint hashes: the numbers given, before any rounding.
         self._given = digest(name, given)
         self._matched = ""
@@ -125,8 +125,7 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
 def capped_shares(weights: FloatArray, k: int) -> FloatArray:
     """Return b_i = min(1, c weights_i) with Σ b_i = k; items below 1 share the rest."""
     if (positive := int(np.count_nonzero(weights))) < k:
-        items = counted(positive, "item")
-        raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
+        raise ValueError(f"{counted(positive, 'weight')} above 0, fewer than k={k}; lower k")
     b, full = np.ones(weights.size), np.zeros(weights.size, bool)
     while not full.all():
         others = weights[~full] / (weights.max(where=~full, initial=0.0) or 1.0)

@@ -18,7 +18,7 @@ from dmsgd.diagnostics.measures import GradientVariance
 from dmsgd.diagnostics.page import page_of
 from dmsgd.features import Features
 from dmsgd.files.contract import Column
-from dmsgd.files.writing import write_rows
+from dmsgd.files.tables import write_rows
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible

@@ -55,7 +55,6 @@ class GradientVariance:
     frequency_matched: of `Weighted.like(design)`: the same b_i and coefficients, no repulsion.
     uniform:           of plain SGD: a uniform batch's mean gradient, without replacement.
     reweighted:        of uniform batches on losses weighted by n a_i b_i: its mean is E g*.
-    signal:            |E g*|², to compare with.
     error:             standard error of `variance`; 0 where it is exact.
     """
 
@@ -67,7 +66,6 @@ class GradientVariance:
     frequency_matched: float
     uniform: float
     reweighted: float
-    signal: float
     error: float = 0.0
 
     @property
@@ -158,7 +156,6 @@ def gradient_variance(
         frequency_matched=max(Weighted(b, design.k).second_moment(shifted), 0.0),
         uniform=_uniform_variance(g, design.k),
         reweighted=_uniform_variance((design.n * b)[:, None] * y, design.k),
-        signal=float(mean @ mean),
         error=error,
     )
 

@@ -22,7 +22,7 @@ from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import counted, kind_of, number, visible
-from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
+from dmsgd.inputs.scalars import Seed, as_part, seed_key
 from dmsgd.runtime.threads import one_blas_thread
 
 #: The eigendecomposition of a requested k-DPP takes about this many floating point operations. It
@@ -73,7 +73,7 @@ def inspect(
         raise TypeError(f"options must be dmsgd.designs.DesignOptions, got {kind_of(options)}")
     X, labels = split_label_column(X, labels)
     given, X = X, as_features(X, takes_labels=True)
-    k = as_batch_size(k, X.n)
+    k = as_part(k, "k", X.n)
     seed = fixed_seed(seed)
     y: Any = None if labels is None else as_labels(labels, X.n)
     if options.w > 0 and y is None:

@@ -41,11 +41,6 @@ def as_count(value: Any, name: str, least: int = 1) -> int:
     return count
 
 
-def as_batch_size(value: Any, n: int) -> int:
-    """Return `value` as a batch size k with 1 <= k <= n."""
-    return as_part(value, "k", n)
-
-
 def as_part(value: Any, name: str, n: int) -> int:
     """Return `value` as a number of items, of n at most."""
     count = as_count(value, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import as_frozen_features
-from dmsgd.features.map_types import NystromFeatures, ScaleRows
+from dmsgd.features.maps import NystromFeatures, ScaleRows
 from dmsgd.features.products import median_above_rounding, similarity, squared_distances
 from dmsgd.inputs.arrays import (
     FloatArray,
@@ -229,8 +229,7 @@ class Mixed(Kernel):
 
 def median_scale(X: Features) -> float:
     """Return the median distance between distinct items among 1,000 drawn from X."""
-    rows = random_rows(X.n, MEDIAN_SUBSAMPLE, np.random.default_rng(seed_key(0)))
-    sample = X.take(rows)
+    sample = X.take(random_rows(X.n, MEDIAN_SUBSAMPLE, np.random.default_rng(seed_key(0))))
     return median_distance(squared_distances(sample, sample))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
-from dmsgd.features.map_types import Normalize, row_lengths
+from dmsgd.features.maps import Normalize, row_lengths
 from dmsgd.features.products import median_square
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, evenly_spaced
 from dmsgd.inputs.fingerprint import row_hashes
@@ -114,7 +114,7 @@ def near_duplicates(X: Any, above: float = 0.995, *, metric: Metric = "cosine") 
 
 def duplicates_among(F: Features, above: float, metric: Metric, most: int) -> NearDuplicates:
     """Return the near-duplicates among at most so many items, evenly spaced."""
-    scale, similarity = (None, _cosine) if metric == "cosine" else _euclidean(F)
+    scale, similarity = _similarity(F, metric)
     limit, items = _farthest(similarity, above), evenly_spaced(F.n, max(2, most))
     X = F.to_memory().matrix if items.size == F.n else F.take(items)
     pairs, squares, groups, nearest = _find(X, scale, limit)
@@ -128,16 +128,13 @@ def duplicates_among(F: Features, above: float, metric: Metric, most: int) -> Ne
     )
 
 
-def _cosine(squares: Any) -> Any:
-    """Return the cosines of rows of length 1 with these squared distances."""
-    return 1 - squares / 2
+def _similarity(F: Features, metric: Metric) -> tuple[float | None, Callable[[Any], Any]]:
+    """Return a factor for rows, None for length 1, and the similarity as a function of d².
 
-
-def _euclidean(F: Features) -> tuple[float, Callable[[Any], Any]]:
-    """Return a factor for rows, and exp(-d² / m) as a function of d² between them.
-
-    The factor is a power of 2, which rounds no number, and makes m about 1.
+    The factor is a power of 2, which rounds no number, and makes m of exp(-d² / m) about 1.
     """
+    if metric == "cosine":
+        return None, lambda squares: 1 - squares / 2
     square = median_square(F)
     scale = 2.0 ** -round(np.log2(square) / 2)
     return scale, lambda squares: np.exp(squares / -(square * scale * scale))

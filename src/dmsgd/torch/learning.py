@@ -29,7 +29,7 @@ from dmsgd.inputs.arrays import (
     to_numpy,
 )
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.scalars import as_part
 from dmsgd.polynomials import log_polynomial, log_polynomial_gradient
 from dmsgd.spectra.rounding import Rounding
 
@@ -77,7 +77,7 @@ def log_prob(sets: Any, k: int | None = None, *, features: Any = None, L: Any = 
     name, given = ("features", features) if L is None else ("L", L)
     A = _as_tensor(given, name)
     n, groups = A.shape[-2], tuple(A.shape[:-2])
-    k = None if k is None else as_batch_size(k, n)
+    k = None if k is None else as_part(k, "k", n)
     items = torch.as_tensor(_as_rows(sets, k, n, groups), device=A.device)
     S, within = _matrices(A, items.clamp(min=0), dense=L is not None)
     if not (real := items >= 0).all():
