@@ -125,7 +125,8 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
 def capped_shares(weights: FloatArray, k: int) -> FloatArray:
     """Return b_i = min(1, c weights_i) with Σ b_i = k; items below 1 share the rest."""
     if (positive := int(np.count_nonzero(weights))) < k:
-        raise ValueError(f"{counted(positive, 'weight')} above 0, fewer than k={k}; lower k")
+        what = f"weights are positive for {counted(positive, 'item')}, fewer than k={k}"
+        raise ValueError(f"{what}; lower k")
     b, full = np.ones(weights.size), np.zeros(weights.size, bool)
     while not full.all():
         others = weights[~full] / (weights.max(where=~full, initial=0.0) or 1.0)
