@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.compiled.jit import entry, helper
+from dmsgd.compiled.jit import entry, helper, inlined
 from dmsgd.compiled.philox import fill_uniforms
 
 
-@helper
+@inlined
 def _width(most):
     """Return the size of a hash set of `most` items: a power of 2, at least twice as large."""
     width = 4
