@@ -3,7 +3,7 @@
 DDP:     one process here; pytorch_ddp.py is the same with several.
 Resume:  `dmsgd.torch.loader` counts the batches that training has consumed, not those that workers
          fetched ahead; loading its state takes no time, whatever the step.
-Workers: any number. Item numbers are drawn in the main process, ahead of training.
+Workers: any number. Item numbers are drawn in the main process, many batches at a time.
 """
 
 import io

@@ -2,7 +2,7 @@
 
 DDP:     none in scikit-learn.
 Resume:  every record has its step; pickle the estimator and go on with `start=record.step + 1`.
-Workers: none needed; draws are made ahead, many at a time.
+Workers: none needed; draws are made many at a time.
 """
 
 import pickle

@@ -58,8 +58,8 @@ def inspect(
 
     It recommends `Stratified` for uneven classes and otherwise shuffled epochs, which did best when
     models were trained on real data; a requested target is kept. Near-duplicates are searched for
-    half a minute at most. Facts about more than 100,000 items that are not in memory, and a k-DPP
-    of many, are those of a random sample. See also `near_duplicates`, `gradient_variance`.
+    among 200,000 items at most. Facts about more than 100,000 items that are not in memory, and a
+    k-DPP of many, are those of a random sample. See also `near_duplicates`, `gradient_variance`.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> found = inspect(X, k=8, labels=np.repeat(["common", "rare"], [190, 10]))

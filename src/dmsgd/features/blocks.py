@@ -116,7 +116,7 @@ class Blocks(Features):
             return piece(self.reader.read(*self.bounds[block : block + 2].tolist()), *tasks[block])
 
         wanted = [block for block, task in enumerate(tasks) if task is not None]
-        # Only the main thread uses all cores; others run beside training.
+        # Only the main thread uses all cores: of other threads several may draw at once.
         here = threading.current_thread() is threading.main_thread()
         needed = SCRATCH * self._row_bytes * int(np.diff(self.bounds).max())
         threads = min(thread_count(-1), max(1, memory_limit() // (2 * needed))) if here else 1

@@ -84,7 +84,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     Every pass over the sampler is the next epoch, unless `set_epoch` names it; it warns if the pass
     before was left early. A pass is steps * k / num_replicas ints, the draws' rows one after the
-    other, each cut in num_replicas equal parts. Draws are made ahead, some 65,000 indices at most.
+    other, each cut in num_replicas equal parts. Some 65,000 indices are drawn at a time, at most.
     It has the attributes of torch's DistributedSampler, with a stand-in for `dataset`.
     Raises ValueError if k is not a multiple of the number of ranks. See also `loader`.
 
