@@ -354,3 +354,25 @@ def test_digits():
     assert len(expected) > 60
     for rows in (X, sparse.csr_array(X)):
         assert dmsgd.near_duplicates(rows, 0.95).pairs.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e100])
+def test_rows_without_few_directions_are_compared_by_products(monkeypatch, sparse_rows, size):
+    """As far as they can be told apart by them; otherwise one by one, which takes far longer."""
+    X = np.random.default_rng(0).normal(size=(600, 400))
+    X[300:310] = X[:10] + 0.1
+    found, asked = [], []
+    few = pairs.Search._nearer
+
+    def spy(search, own, columns, near):
+        asked.append(near)
+        found.append(few(search, own, columns, near))
+        return found[-1]
+
+    monkeypatch.setattr(pairs.Search, "_nearer", spy)
+    rows = sparse.csr_array(X * size) if sparse_rows else X * size
+    near = dmsgd.near_duplicates(rows, 0.7)
+    assert near.pairs.tolist() == [[i, 300 + i] for i in range(10)]
+    assert sum(each.size for each in asked) > 1e4
+    assert sum(each.size for each in found) < 20

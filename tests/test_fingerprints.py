@@ -33,6 +33,9 @@ def test_fingerprints_are_the_same_on_every_platform():
     assert dmsgd.KDPP(dmsgd.kernels.Linear(FIXED), 2).fingerprint() == (
         "8d806ae5fc9ed1b9476003f5d0d6e729ac2a79f6289f4196197fb952bd2cf147"
     )
+    assert dmsgd.diversify(FIXED, 2, kernel="rbf", scale=1.0, target="uniform").fingerprint() == (
+        "e28f6e8e72512c28251d094e217fc2f69553febede22719ce29d8e8c5a1f8a1f"
+    )
 
 
 def test_row_hashes_are_the_sum_they_say():

@@ -295,6 +295,11 @@ def test_items_that_are_as_good_as_never_asked_for_are_refused(smallest):
         prescribe(Linear(features(5, 3)), 2, target)
 
 
+def test_items_of_any_size_are_scaled_without_warnings_of_numpy():
+    kernel = Linear(np.diag(np.geomspace(1e-160, 1e150, 6)))
+    np.testing.assert_allclose(inclusion(prescribe(kernel, 2, "uniform"), 2), 1 / 3, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kernel", [Linear(features(8, 3)), RBF(features(8, 2), 1.0)])
 @pytest.mark.parametrize(
     "target", [[0.99, 1e-20, 1, 1e-200, 1e-20, 0.9, 0.9, 1e-20], [1e-280] * 4 + [0.9] * 4]

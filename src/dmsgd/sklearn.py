@@ -82,7 +82,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             size = 0.5
         if isinstance(size, float | np.floating):
             size = max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
-        details: Any = self.how in ("cover", "medoids")
+        details: Any = str(self.how) in ("cover", "medoids")  # of arrays `in` may raise
         found = select(
             rows,
             size if size is None else as_count(size, "n_to_select"),

@@ -122,10 +122,7 @@ class Blocks(Features):
         threads = min(thread_count(-1), max(1, memory_limit() // (2 * needed))) if here else 1
         pending: deque[Future[Any]] = deque()
 
-        with (
-            one_blas_thread if threads > 1 else nullcontext(),
-            ThreadPoolExecutor(threads) as pool,
-        ):
+        with one_blas_thread if threads > 1 else nullcontext(), ThreadPoolExecutor(threads) as pool:
             for block in wanted:
                 pending.append(pool.submit(work, block))
                 if len(pending) > threads:

@@ -7,13 +7,6 @@ from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
 from dmsgd.kernels.precomputed import Precomputed
 
 __all__ = [
-    "RBF",
-    "Kernel",
-    "Linear",
-    "Precomputed",
-    "coreset",
-    "exact",
-    "nystrom",
-    "pivoted_cholesky",
+    "RBF", "Kernel", "Linear", "Precomputed", "coreset", "exact", "nystrom", "pivoted_cholesky",
     "with_quality",
-]
+]  # fmt: skip

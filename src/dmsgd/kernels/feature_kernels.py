@@ -162,7 +162,7 @@ class Quality(Kernel):
         check_nonzero(bool(self.diag().any()))
 
     def diag(self) -> FloatArray:
-        return self.q**2 * self.similarity.diag()
+        return self.q * self.similarity.diag() * self.q  # q² may overflow
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)

@@ -34,11 +34,7 @@ Per = Literal["item", "cost", "place"]
 
 
 def covering_set(
-    pool: MemoryPool,
-    worth: FloatArray,
-    demand: FloatArray,
-    known: IntArray,
-    rules: Rules,
+    pool: MemoryPool, worth: FloatArray, demand: FloatArray, known: IntArray, rules: Rules
 ) -> tuple[IntArray, Rules]:
     """Return a covering set, best first, and the rules as it leaves them; arguments as for `cover`.
 

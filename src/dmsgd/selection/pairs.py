@@ -179,10 +179,24 @@ class Search:
             G[np.tril_indices(len(G))] = -np.inf
         top = int(G.argmax())
         near = np.flatnonzero(G >= 0) if G.flat[top] >= 0 else np.array([top])
+        if near.size > G.size // 16:
+            near = self._nearer(own, columns, near)
         if near.size > 1 or G.flat[top] > -np.inf:
             row, column = np.divmod(near, columns.size)
             pairs = self.items[np.column_stack([own.start + row, columns[column]])]
             self._add(np.sort(pairs, axis=1))
+
+    def _nearer(self, own: slice, columns: IntArray, near: IntArray) -> IntArray:
+        """Return those of many candidates that are near by products of whole rows, or nearest."""
+        U, step, parts = self.rows.take(self.items[own]), self.rows.at_a_time(PROJECTED), []
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN, of rows far apart, stays
+            for first in range(0, columns.size, step):
+                other = self.rows.take(self.items[columns[first : first + step]])
+                lengths = row_norms2(U)[:, None] + row_norms2(other)
+                rounding = 32 * max(64, U.shape[1]) * EPS * lengths
+                parts.append(lengths - rounding - 2 * as_array(U @ other.T))
+            least = np.hstack(parts).flat[near]
+        return near[~(least > max(self.limit, float(np.fmin.reduce(least))))]
 
     def _add(self, pairs: IntArray) -> None:
         """Add those of these pairs that are near."""

@@ -160,11 +160,7 @@ class Candidates:
 
 
 def covering_parts(
-    pool: PartsPool,
-    worth: FloatArray,
-    demand: FloatArray,
-    known: IntArray,
-    rules: Rules,
+    pool: PartsPool, worth: FloatArray, demand: FloatArray, known: IntArray, rules: Rules
 ) -> tuple[IntArray, Rules]:
     """Return what `covering_set` does, for a pool in parts, by two rounds.
 

@@ -243,10 +243,7 @@ def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
 
 
 def uncertainty(
-    probabilities: Any,
-    how: Uncertainty = "margin",
-    *,
-    logits: bool = False,
+    probabilities: Any, how: Uncertainty = "margin", *, logits: bool = False
 ) -> FloatArray:
     """Return how uncertain each item is, from 0 (certain) to 1, shape (n,): `quality` of `select`.
 
