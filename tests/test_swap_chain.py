@@ -333,3 +333,13 @@ def test_steps_in_pieces_are_the_same(monkeypatch):
     monkeypatch.setattr("dmsgd.designs.swap_chain.LEAST_STEPS", 10)
     again = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=50 * LEAST_STEPS + 3)
     np.testing.assert_array_equal(again.sample(3, seed=0), whole)
+
+
+@pytest.mark.parametrize("span", [1e-20, 1e-150])
+def test_items_that_are_tiny_beside_others_can_be_drawn(span):
+    sizes = np.where(np.arange(12) < 3, 1.0, span)
+    L = np.sqrt(np.outer(sizes, sizes)) * (0.5 + 0.5 * np.eye(12))
+    batches = SwapChain(L, 5, burn_in=2000).sample(50, seed=0)
+    assert (np.sort(batches, axis=1)[:, :3] == [0, 1, 2]).all()
+    with pytest.raises(dmsgd.RankError, match="3 independent items"):
+        SwapChain(np.diag(np.where(sizes < 1, 0.0, 1.0)), 4)

@@ -19,6 +19,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_count, as_part
 from dmsgd.kernels import Kernel
+from dmsgd.kernels.feature_kernels import Quality
 from dmsgd.kernels.pivoted_cholesky import BLOCK, factor
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.progress import Progress
@@ -72,6 +73,9 @@ class SwapChain(Design):
         self.thin = 10 * self.k if thin is None else as_count(thin, "thin")
         self.chain_length = as_count(chain_length, "chain_length")
         self._known = first_set(self.kernel, self.k, 0)
+        if self._known.size < self.k:  # some may be too small beside others to be pivots
+            factors = np.where((sizes := self.kernel.diag()) > 0, sizes, np.inf) ** -0.5
+            self._known = first_set(Quality(self.kernel, factors), self.k, 0)
         if self._known.size < self.k:
             found = f"the kernel has {counted(self._known.size, 'independent item')}"
             raise RankError(self.k, self._known.size, found)
