@@ -74,10 +74,7 @@ def prescribe(kernel: Kernel | Spectrum, k: int, target: Any, tol: float = 1e-6)
     b = as_target(target, kernel.n, k)
     # The result is hashed by what it is made of: its own last digits differ between processors.
     identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
-    known = kernel.fingerprint()
-    if isinstance(kernel, Spectrum) and kernel.method == f"exact(tol={(0.0).hex()})":
-        known = kernel.data  # an exact spectrum is its kernel
-    origin = digest("prescribe", known, k, identity, tol.hex(), "")
+    origin = digest("prescribe", kernel.fingerprint(), k, identity, tol.hex())
     with one_work():
         F = _unit_rows(kernel)
         found = Linear(_scaled(F, _solve(F, k, b, tol)))

@@ -32,7 +32,7 @@ from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
-from dmsgd.targets import as_target, prescribe
+from dmsgd.targets import prescribe
 
 #: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
 #: up to this share of the largest are no directions.
@@ -222,11 +222,11 @@ def kdpp_of(
             _warn_unsuitable_scale(spectrum, k)
     chosen, shown = spectrum, ""
     if target is not None:
-        named = isinstance(target, str)
         # It keeps the words for the kernel that was scaled, and the error of an approximation.
-        tilted = exact(prescribe(spectrum, k, as_target(target, F.n, k) if named else target))
+        tilted = exact(prescribe(spectrum, k, target))
         chosen = tilted.replaced(trace_error=spectrum.trace_error, kernel=spectrum.kernel)
-        shown = f", target={target!r}" if named else f", target={F.n:,} given numbers"
+        given = repr(target) if isinstance(target, str) else f"{F.n:,} given numbers"
+        shown = f", target={given}"
     elif spectrum.trace_error:
         shown = f", batch error at most {spectrum.batch_error(k):.2%}"
     design = KDPP(chosen, k)

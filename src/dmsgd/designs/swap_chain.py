@@ -119,7 +119,7 @@ class SwapChain(Design):
 
     def fingerprint(self) -> str:
         lengths = self.burn_in, self.thin, self.chain_length
-        return digest("SwapChain", self.k, *lengths, self.kernel.fingerprint())
+        return digest("SwapChain", 2, self.k, *lengths, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
         of = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
