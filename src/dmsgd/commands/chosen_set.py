@@ -84,7 +84,7 @@ def choose(
     if metric == "euclidean" and F.d > 1:
         effect = "the set covers little else"
         warn_dominating_column(F, effect, names=files.feature_names())
-    with progress_bar("the set (the first run of all compiles the sampler)"):
+    with progress_bar("the set"):
         found = selection.select(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         F = F.mapped(Normalize()) if metric == "cosine" else F
         if not isinstance(found, Selection):
