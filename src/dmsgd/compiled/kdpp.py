@@ -47,7 +47,7 @@ def select_eigenvectors(log_e, rank, k, uniforms, chosen):
 
 
 @helper
-def propose(work, key, draw, block):
+def propose(work, key, draw, block, waiting):
     """Make the next block of proposals: items, and a threshold below 1 for each.
 
     From three uniforms each: a column j of J, a target below the sum of V_:j², and the threshold.
@@ -56,7 +56,7 @@ def propose(work, key, draw, block):
     k, chosen, source = work.k, ints_at(work.J), ints_at(work.source)
     uniforms, totals = doubles_at(work.uniforms), doubles_at(work.totals)
     columns, targets = ints_at(work.columns), doubles_at(work.targets)
-    items, thresholds = ints_at(work.items), doubles_at(work.thresholds)
+    items, thresholds = shift(ints_at(work.items), waiting), shift(doubles_at(work.thresholds), waiting)
     after = call(work.random, key, draw, block, uniforms, 3 * BLOCK)
     for p in range(BLOCK):
         columns[p] = chosen[np.int64(uniforms[3 * p] * k)]
@@ -87,15 +87,27 @@ def draw(work, key, start):
         if work.begin_draw != 0:
             call(work.begin_draw, source, chosen, k)
         block = work.first_block
+        waiting = 0
         for _ in range(100 * k // BLOCK + 100):
-            block, count = propose(work, key, number, block), BLOCK
+            block, count = propose(work, key, number, block, waiting), BLOCK
             if work.prefilter != 0 and PREFILTER_BELOW * left <= k:
-                count = call(work.prefilter, source, work, chosen, items, thresholds)
-            if count > 0:
-                call(work.gather, source, chosen, k, items, coordinates, count)
-                left = call(work.accept, work, items, coordinates, thresholds, count, row)
+                count = call(
+                    work.prefilter, source, work, chosen, shift(items, waiting),
+                    shift(thresholds, waiting),
+                )
+            waiting += count
+            if waiting < 24 and 24*2 < left and left < k:
+                continue
+            for first in range(0, waiting, BLOCK):
+                count = min(BLOCK, waiting - first)
+                part, limits = shift(items, first), shift(thresholds, first)
+                call(work.gather, source, chosen, k, part, coordinates, count)
+                left = call(work.accept, work, part, coordinates, limits, count, row)
                 if left == 0:
                     break
+            waiting = 0
+            if left == 0:
+                break
         if left > 0:
             return t
     return work.size

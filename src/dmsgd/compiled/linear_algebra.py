@@ -1,9 +1,8 @@
 """Small dense linear algebra of one draw, in a fixed order of operations.
 
 A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own. The
-columns of a right factor and of a result are in panels of PANEL, side by side within one. Rows are
-taken TILE_ROWS at a time and columns 8 at a time: matrices are padded to whole tiles, and the
-padding is overwritten.
+columns of a right factor and of a result are in panels of PANEL, side by side within one. Products
+are made in tiles: matrices are padded to 8 rows and to whole panels, and the padding is overwritten.
 """
 
 from __future__ import annotations
@@ -12,15 +11,24 @@ from math import sqrt
 
 from numba.types import int64
 
-from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
-from dmsgd.compiled.llvm import BLOCK, LANES, shift
+from dmsgd.compiled.llvm import BLOCK, shift
+from dmsgd.compiled.microkernels import (
+    NARROW_COLUMNS,
+    NARROW_ROWS,
+    PANEL,
+    WIDE_COLUMNS,
+    WIDE_ROWS,
+    add_outer,
+    half_add_outer,
+    half_row_tile,
+    narrow_tile,
+    row_tile,
+    wide_tile,
+)
 
-#: Columns of a panel.
-PANEL = 16
-
-#: Whether there are wide tiles.
-_WIDE = kernels.TILE_COLUMNS > LANES
+#: Products whose right factor has more rows add up so many at a time: these stay in the first cache.
+INNER = 64
 
 #: The last argument of `product`: whether the result is replaced or added to.
 SET, ADD = 0, 1
@@ -36,15 +44,24 @@ def product(
     B[t * b_row + j // PANEL * b_panel + j % PANEL]. Compiled code calls it by address, with a tuple
     of the three arguments of each matrix: call(work.product, A, B, C, rows, inner, columns, SET).
     """
-    for first in range(0, columns, kernels.TILE_COLUMNS):
-        b = shift(B, first // PANEL * b_panel + first % PANEL)
-        c = shift(C, first // PANEL * c_panel + first % PANEL)
-        for i in range(0, rows, kernels.TILE_ROWS):
-            a, place = shift(A, i * a_row), shift(c, i * c_row)
-            if _WIDE and columns - first > LANES:
-                kernels.wide_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
+    for t in range(0, inner, INNER):
+        some, sum_up, first = min(INNER, inner - t), t > 0 or add != 0, 0
+        left, right = shift(A, t * a_step), shift(B, t * b_row)
+        while first < columns:
+            b = shift(right, first // PANEL * b_panel + first % PANEL)
+            c = shift(C, first // PANEL * c_panel + first % PANEL)
+            if columns - first > NARROW_COLUMNS:
+                for i in range(0, rows, WIDE_ROWS):
+                    a, at = shift(left, i * a_row), shift(c, i * c_row)
+                    wide_tile(a, a_row, a_step, b, b_row, b_panel, at, c_row, c_panel, some, sum_up)
+                first += WIDE_COLUMNS
             else:
-                kernels.narrow_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
+                for i in range(0, rows, NARROW_ROWS):
+                    a, at = shift(left, i * a_row), shift(c, i * c_row)
+                    narrow_tile(
+                        a, a_row, a_step, b, b_row, b_panel, at, c_row, c_panel, some, sum_up
+                    )
+                first += NARROW_COLUMNS
     return 0
 
 
@@ -69,13 +86,13 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
     """
     half = BLOCK // 2
     if first < half < last:
-        kernels.row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
-        kernels.add_outer(Z, rows - 1, v, -tau, y, squares)
+        row_tile(v, 0, 1, Z, BLOCK, PANEL, y, 0, PANEL, rows, False)
+        add_outer(Z, rows - 1, v, -tau, y, squares)
     else:
         start = 0 if first < half else half
         part, sums = shift(Z, start), shift(squares, start)
-        kernels.half_row_tile(v, 0, 1, part, BLOCK, y, 0, rows, False)
-        kernels.half_add_outer(part, rows - 1, v, -tau, y, sums)
+        half_row_tile(v, 0, 1, part, BLOCK, PANEL, y, 0, PANEL, rows, False)
+        half_add_outer(part, rows - 1, v, -tau, y, sums)
 
 
 @helper
@@ -88,7 +105,7 @@ def compact_wy(gram, taus, first, count, S):
     """
     for i in range(first, count):
         row = shift(S, i * BLOCK)
-        kernels.row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
+        row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, PANEL, row, 0, PANEL, i, False)
         row[i] = 1.0
         for j in range(i + 1):
             row[j] *= -taus[i]

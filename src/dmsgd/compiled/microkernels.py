@@ -22,11 +22,17 @@ def _has_wide_vectors() -> bool:
     return bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
 
 
-#: Rows and columns of a product that are in registers at a time, and columns that `add_outer` works
-#: on at a time. The second choice fits into the 32 registers of NEON.
-TILE_ROWS, TILE_COLUMNS, OUTER_COLUMNS = (8, 16, 32) if _has_wide_vectors() else (4, 8, 16)
-#: Columns of a product of singles.
-SINGLE_COLUMNS = 2 * TILE_COLUMNS
+#: Columns of a panel: matrices are stored in panels, with the columns of a row side by side.
+PANEL = 16
+#: Rows and columns of a product that are in registers at a time, of many columns and of few, of
+#: singles, and columns that `add_outer` works on at a time. The second choice fits into the 32
+#: registers of NEON.
+if _has_wide_vectors():
+    WIDE_ROWS, WIDE_COLUMNS, NARROW_ROWS, NARROW_COLUMNS = 4, 32, 8, 16
+    SINGLE_ROWS, SINGLE_COLUMNS, OUTER_COLUMNS = 8, 32, 32
+else:
+    WIDE_ROWS, WIDE_COLUMNS, NARROW_ROWS, NARROW_COLUMNS = 4, 8, 4, 8
+    SINGLE_ROWS, SINGLE_COLUMNS, OUTER_COLUMNS = 4, 16, 16
 #: Rows of V in a group of a search table: 24 fractions tell them apart.
 GROUP = 25
 #: Numbers in a search table for each group and column of V, one cache line.
@@ -37,22 +43,29 @@ FRACTIONS = 2.0**16
 
 def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
     """Return the product of a tile of `rows` by `columns`, whole vectors."""
-    width, kind = columns // vector.count, vector.element
+    width, kind, per_panel = columns // vector.count, vector.element, PANEL // vector.count
     pointer = float32_ptr if vector == SINGLES else float64_ptr
+    factors = [pointer, int64, int64]
 
-    @instructions(void(pointer, int64, int64, pointer, int64, pointer, int64, int64, boolean))
-    def tile(code: Code, A, a_row, a_step, B, b_step, C, c_row, inner, add):
-        """C[i c_row + j] = Σ_t A[i a_row + t a_step] B[t b_step + j], added to C if `add`."""
+    def vectors(code: Code, row: Any, panel: Any) -> list[Any]:
+        """Return pointers to the vectors of a row."""
+        starts = [code.element(row, q, panel, kind) for q in range(-(-width // per_panel))]
+        places = [place for start in starts for place in code.vectors(start, per_panel, vector)]
+        return places[:width]
+
+    @instructions(void(*3 * factors, int64, boolean))
+    def tile(code: Code, A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, inner, add):
+        """C = A @ B, or C += A @ B; see `linear_algebra.product`."""
         starts = [code.element(A, i, a_row, kind) for i in range(rows)]
         ends = [code.element(C, i, c_row, kind) for i in range(rows)]
-        places = [place for end in ends for place in code.vectors(end, width, vector)]
+        places = [place for end in ends for place in vectors(code, end, c_panel)]
         sums = code.sums(rows * width, vector)
         with code.builder.if_then(add):
             for place, variable in zip(places, sums, strict=True):
                 code.builder.store(code.load(place, vector), variable)
         with code.loop(inner) as loop:
-            row = code.element(B, loop.index, b_step, kind)
-            values = [code.load(at, vector) for at in code.vectors(row, width, vector)]
+            row = vectors(code, code.element(B, loop.index, b_row, kind), b_panel)
+            values = [code.load(at, vector) for at in row]
             for i in range(rows):
                 factor = code.broadcast(code.number(starts[i], loop.index, a_step, kind), vector)
                 for q in range(width):
@@ -62,10 +75,10 @@ def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
     return tile
 
 
-#: Tiles of a product and of its right edge, one row of BLOCK columns, half of it, and of singles.
-wide_tile, narrow_tile = _tile(TILE_ROWS, TILE_COLUMNS), _tile(TILE_ROWS, LANES)
+#: Tiles of a product of many and of few columns, one row of BLOCK columns, half of it, and singles.
+wide_tile, narrow_tile = _tile(WIDE_ROWS, WIDE_COLUMNS), _tile(NARROW_ROWS, NARROW_COLUMNS)
 row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
-single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, SINGLES)
+single_tile = _tile(SINGLE_ROWS, SINGLE_COLUMNS, SINGLES)
 
 
 def _down_rows(

@@ -38,6 +38,9 @@ from dmsgd.compiled.philox import uniforms
 #: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
 W_UPDATE_BLOCK = 8
 
+#: Columns of W that are updated together, and rows that are formed together: they stay in a cache.
+COLUMNS, ROWS = 128, 64
+
 #: What one draw works on.
 WORK = Table(
     k=int64,  # items of a batch
@@ -93,10 +96,10 @@ def array_sizes(k: int) -> dict[str, int]:
     """Return how many numbers of 8 bytes each array takes."""
     height, groups = -(-k // PANEL) * PANEL, k // PANEL + 2
     panels, proposals = max(height, BLOCK) * BLOCK, (k + PANEL) * BLOCK
-    per_proposal = "taus", "y", "squares", "norms", "targets", "thresholds"
+    per_proposal = "taus", "y", "squares", "norms", "targets"
     return {
         "spans": groups, "counts": groups, "J": k,
-        **dict.fromkeys(("items", "columns"), BLOCK),
+        "items": 2 * BLOCK, "thresholds": 2 * BLOCK, "columns": BLOCK,
         "W": height * height, "W32": height * height // 2,
         **dict.fromkeys(("Z", "reflections", "U", "U2"), panels),
         "V": groups * height * BLOCK, "S": groups * BLOCK * BLOCK,
@@ -165,13 +168,15 @@ def update_W(work):
     U, U2 = doubles_at(work.U), (doubles_at(work.U2), height, PANEL)
     reflections = (doubles_at(work.reflections), height, PANEL)
     span, count = ints_at(work.spans)[0], ints_at(work.counts)[0]
-    for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
-        part, size = (shift(W, first * height), PANEL, 1), min(PANEL, span - first)
-        rows, out = (shift(V, first * BLOCK), BLOCK, PANEL), (U, BLOCK, PANEL)
-        call(work.product, part, rows, out, k, size, count, SET if first == 0 else ADD)
     call(work.product, (S, 1, BLOCK), reflections, U2, count, count, left, SET)
-    panels = (W, PANEL, height * PANEL)
-    call(work.product, (U, BLOCK, 1), U2, panels, k, count, left, ADD)
+    for start in range(0, k, COLUMNS):
+        columns, own = min(COLUMNS, k - start), shift(W, start * PANEL)
+        for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
+            part, size = (shift(own, first * height), PANEL, 1), min(PANEL, span - first)
+            rows, out = (shift(V, first * BLOCK), BLOCK, PANEL), (U, BLOCK, PANEL)
+            call(work.product, part, rows, out, columns, size, count, SET if first == 0 else ADD)
+        panels = (own, PANEL, height * PANEL)
+        call(work.product, (U, BLOCK, 1), U2, panels, columns, count, left, ADD)
     work.pending, work.changed = 0, 1
 
 
@@ -184,15 +189,17 @@ def form_W(work):
     for i in range(left):
         W[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
     U = (doubles_at(work.U), PANEL, BLOCK * PANEL)
-    U2, panels = (doubles_at(work.U2), PANEL, BLOCK * PANEL), (W, PANEL, panel)
-    reached = left
-    for group in range(work.groups - 1, -1, -1):
-        span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
-        V, S = group_factors(work, group)
-        call(work.product, (V, 1, BLOCK), panels, U, count, reached, left, SET)
-        call(work.product, (S, 1, BLOCK), U, U2, count, count, left, SET)
-        call(work.product, (V, BLOCK, 1), U2, panels, span, count, left, ADD)
-        reached = span
+    U2 = (doubles_at(work.U2), PANEL, BLOCK * PANEL)
+    for start in range(0, left, ROWS):
+        rows, panels = min(ROWS, left - start), (shift(W, start * work.height), PANEL, panel)
+        reached = left
+        for group in range(work.groups - 1, -1, -1):
+            span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
+            V, S = group_factors(work, group)
+            call(work.product, (V, 1, BLOCK), panels, U, count, reached, rows, SET)
+            call(work.product, (S, 1, BLOCK), U, U2, count, count, rows, SET)
+            call(work.product, (V, BLOCK, 1), U2, panels, span, count, rows, ADD)
+            reached = span
     work.groups, work.formed, work.changed = 0, 1, 1
 
 
@@ -236,7 +243,8 @@ def accept(work, items, X, thresholds, size, out):
             V[i * BLOCK + count] = v[i]
         for i in range(rest, min(span + PANEL, height)):
             v[i] = V[i * BLOCK + count] = 0.0
-        la.reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
+        if p + 1 < size:
+            la.reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
         count += 1
     if count == first:
         return left
@@ -252,6 +260,6 @@ def accept(work, items, X, thresholds, size, out):
             update_W(work)
     else:
         work.groups += 1
-        if 2 * work.left <= k or group == k // PANEL:
+        if 5 * work.left <= 2 * k or group == k // PANEL:
             form_W(work)
     return span - count

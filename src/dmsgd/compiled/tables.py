@@ -25,7 +25,7 @@ from numba.types import int64
 
 from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import Table, callback, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
-from dmsgd.compiled.linear_algebra import PANEL
+from dmsgd.compiled.linear_algebra import INNER
 from dmsgd.compiled.llvm import (
     BLOCK,
     LANES,
@@ -38,7 +38,7 @@ from dmsgd.compiled.llvm import (
     singles_at,
     uint32s_at,
 )
-from dmsgd.compiled.microkernels import FRACTIONS, GROUP, TABLE_LINE
+from dmsgd.compiled.microkernels import FRACTIONS, GROUP, PANEL, TABLE_LINE
 from dmsgd.compiled.projection import WORK
 
 #: Rows of V that are prefetched before they are read.
@@ -191,11 +191,15 @@ def prefilter(source, work, chosen, items, thresholds):
         column, row = shift(int8_rows, chosen[c]), shift(q, c * BLOCK)
         for p in range(BLOCK):
             row[p] = np.float32(column[places[p]])
-    for i in range(0, rows, kernels.TILE_ROWS):
-        part = shift(W32, i // PANEL * panel + i % PANEL)
-        for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
-            place = shift(Z, i * BLOCK + j)
-            kernels.single_tile(part, 1, PANEL, shift(q, j), BLOCK, place, BLOCK, k, False)
+    for t in range(0, k, INNER):
+        some, part = min(INNER, k - t), shift(q, t * BLOCK)
+        for i in range(0, rows, kernels.SINGLE_ROWS):
+            left = shift(W32, i // PANEL * panel + t * PANEL + i % PANEL)
+            for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
+                right, place = shift(part, j), shift(Z, i * BLOCK + j)
+                kernels.single_tile(
+                    left, 1, PANEL, right, BLOCK, PANEL, place, BLOCK, PANEL, some, t > 0
+                )
     kernels.single_column_squares(q, k, full)
     kernels.single_column_squares(Z, rows, rest)
     unit = 2.0**-23 * (k + 8)  # more than the rounding of a sum of k products
