@@ -123,15 +123,15 @@ def padded(matrix, rows, columns):
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7, 8, 19])
-@pytest.mark.parametrize("inner", [0, 1, 5])
+@pytest.mark.parametrize("inner", [0, 1, 5, 130])
 @pytest.mark.parametrize("columns", [1, 8, 9, 16, 17, 32])
 @pytest.mark.parametrize("add", [False, True])
 def test_product(rows, inner, columns, add):
     A, B = RNG.normal(size=(rows, inner)), RNG.normal(size=(inner, columns))
     C = padded(RNG.normal(size=(rows, columns)), 24, 32)
     expected = A @ B + (C[:rows, :columns] if add else 0)
-    left, right = padded(A, 24, 6), padded(B, inner + 1, 32)
-    la.product(left, 6, 1, right, 32, 16, C, 32, 16, rows, inner, columns, int(add))
+    left, right = padded(A, 24, inner + 1), padded(B, inner + 1, 32)
+    la.product(left, inner + 1, 1, right, 32, 16, C, 32, 16, rows, inner, columns, int(add))
     np.testing.assert_allclose(C[:rows, :columns], expected, atol=1e-13)
 
 

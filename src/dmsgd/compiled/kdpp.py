@@ -23,6 +23,9 @@ from dmsgd.compiled.llvm import BLOCK, call, doubles_at, ints_at, shift
 
 #: Proposals are prefiltered once fewer than one in this many is accepted: then it saves time.
 PREFILTER_BELOW = 3
+#: Prefiltered proposals are decided when there are this many, or at once while few items are left,
+#: since the prefilter drops fewer meanwhile.
+TOGETHER = 24
 
 
 @inlined
@@ -47,7 +50,7 @@ def select_eigenvectors(log_e, rank, k, uniforms, chosen):
 
 
 @helper
-def propose(work, key, draw, block, waiting):
+def propose(work, key, draw, block, items, thresholds):
     """Make the next block of proposals: items, and a threshold below 1 for each.
 
     From three uniforms each: a column j of J, a target below the sum of V_:j², and the threshold.
@@ -56,7 +59,6 @@ def propose(work, key, draw, block, waiting):
     k, chosen, source = work.k, ints_at(work.J), ints_at(work.source)
     uniforms, totals = doubles_at(work.uniforms), doubles_at(work.totals)
     columns, targets = ints_at(work.columns), doubles_at(work.targets)
-    items, thresholds = shift(ints_at(work.items), waiting), shift(doubles_at(work.thresholds), waiting)
     after = call(work.random, key, draw, block, uniforms, 3 * BLOCK)
     for p in range(BLOCK):
         columns[p] = chosen[np.int64(uniforms[3 * p] * k)]
@@ -86,23 +88,20 @@ def draw(work, key, start):
         at.begin(work)
         if work.begin_draw != 0:
             call(work.begin_draw, source, chosen, k)
-        block = work.first_block
-        waiting = 0
+        block, waiting = work.first_block, 0
         for _ in range(100 * k // BLOCK + 100):
-            block, count = propose(work, key, number, block, waiting), BLOCK
+            new, limits = shift(items, waiting), shift(thresholds, waiting)
+            block, count = propose(work, key, number, block, new, limits), BLOCK
             if work.prefilter != 0 and PREFILTER_BELOW * left <= k:
-                count = call(
-                    work.prefilter, source, work, chosen, shift(items, waiting),
-                    shift(thresholds, waiting),
-                )
+                count = call(work.prefilter, source, work, chosen, new, limits)
             waiting += count
-            if waiting < 24 and 24*2 < left and left < k:
+            if waiting < TOGETHER and left > 2 * TOGETHER:
                 continue
             for first in range(0, waiting, BLOCK):
-                count = min(BLOCK, waiting - first)
-                part, limits = shift(items, first), shift(thresholds, first)
-                call(work.gather, source, chosen, k, part, coordinates, count)
-                left = call(work.accept, work, part, coordinates, limits, count, row)
+                count, some = min(BLOCK, waiting - first), shift(items, first)
+                call(work.gather, source, chosen, k, some, coordinates, count)
+                limits = shift(thresholds, first)
+                left = call(work.accept, work, some, coordinates, limits, count, row)
                 if left == 0:
                     break
             waiting = 0

@@ -2,7 +2,7 @@
 
 A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own. The
 columns of a right factor and of a result are in panels of PANEL, side by side within one. Products
-are made in tiles: matrices are padded to 8 rows and to whole panels, and the padding is overwritten.
+are made in tiles: matrices are padded to 8 rows and whole panels, and the padding is overwritten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dmsgd.compiled.microkernels import (
     wide_tile,
 )
 
-#: Products whose right factor has more rows add up so many at a time: these stay in the first cache.
+#: Rows of a right factor that are multiplied at a time: they stay in the first cache.
 INNER = 64
 
 #: The last argument of `product`: whether the result is replaced or added to.
@@ -44,7 +44,7 @@ def product(
     B[t * b_row + j // PANEL * b_panel + j % PANEL]. Compiled code calls it by address, with a tuple
     of the three arguments of each matrix: call(work.product, A, B, C, rows, inner, columns, SET).
     """
-    for t in range(0, inner, INNER):
+    for t in range(0, max(inner, 1), INNER):
         some, sum_up, first = min(INNER, inner - t), t > 0 or add != 0, 0
         left, right = shift(A, t * a_step), shift(B, t * b_row)
         while first < columns:
