@@ -1,9 +1,9 @@
 // Draws of large batches, many in lockstep. The products between these kernels are cuBLAS's.
 //
-// W, whose rows are an orthonormal basis of what the accepted items leave of R^k, has L rows or
-// fewer. A round proposes P items a draw, X (P, k), and makes Z = X W^T. What is short in Z is
-// rejected, whatever comes before it; the first B that are not go through the round in order, by
-// their Gram matrix alone. The accepted ones are then turned onto the last axes, which are dropped.
+// What the accepted items leave of R^k has left[d] dimensions. A round proposes P items a draw, X
+// (P, k), and makes Z, their coordinates there. What is short in Z is rejected, whatever comes before
+// it; the first B that are not go through the round in order, by their Gram matrix alone. The accepted
+// ones are then turned onto the last axes, which are dropped.
 
 // Row p of X[d] is V[item, J[d]] for proposal at[d] + p, and goals[d, p] = u |x|^2. A warp each.
 extern "C" __global__ void propose(
@@ -32,14 +32,15 @@ extern "C" __global__ void propose(
     }
 }
 
-// open[d, p] = whether |Z[d, p]|^2 is above its goal. A warp each; rows of Z have length L.
+// open[d, p] = whether the first left[d] of the L numbers of Z[d, p] are longer than its goal. A warp
+// each.
 extern "C" __global__ void measure(
-    const double *Z, int P, int L, const double *goals, unsigned char *open) {
+    const double *Z, int P, int L, const int *left, const double *goals, unsigned char *open) {
     int lane = threadIdx.x & 31, p = blockIdx.x * 8 + (threadIdx.x >> 5), d = blockIdx.y;
     if (p >= P) return;
     const double *z = Z + ((long long)d * P + p) * L;
     double square = 0.0;
-    for (int c = lane; c < L; c += 32) square = fma(z[c], z[c], square);
+    for (int c = lane; c < left[d]; c += 32) square = fma(z[c], z[c], square);
     for (int step = 16; step; step >>= 1) square += __shfl_xor_sync(~0u, square, step);
     if (lane == 0) open[(long long)d * P + p] = square > goals[(long long)d * P + p];
 }
@@ -69,12 +70,14 @@ extern "C" __global__ void first_open(const unsigned char *open, int P, int B, i
     if (threadIdx.x == 0) at[d] += end;
 }
 
-// Row i of F[d] is row where[d, i] of Z[d], or zero. A block each.
-extern "C" __global__ void pick(const double *Z, int P, int L, int B, const int *where, double *F) {
+// Row i of F[d] (B, M) has the first left[d] numbers of row where[d, i] of Z[d], if there is such a
+// row, then zeros. A block each.
+extern "C" __global__ void pick(
+    const double *Z, int P, int L, int B, const int *where, const int *left, int M, double *F) {
     int i = blockIdx.x, d = blockIdx.y, p = where[d * B + i];
     const double *z = Z + ((long long)d * P + max(p, 0)) * L;
-    double *f = F + ((long long)d * B + i) * L;
-    for (int c = threadIdx.x; c < L; c += blockDim.x) f[c] = p < 0 ? 0.0 : z[c];
+    double *f = F + ((long long)d * B + i) * M;
+    for (int c = threadIdx.x; c < M; c += blockDim.x) f[c] = p < 0 || c >= left[d] ? 0.0 : z[c];
 }
 
 // Goes through the proposals of each draw by their Gram matrix G (B, B), which is overwritten.
@@ -163,10 +166,10 @@ extern "C" __global__ void __launch_bounds__(1024) reflect(
     for (int j = threadIdx.x; j < m; j += blockDim.x) F[(long long)j * L + axis + j] -= signs[j];
 }
 
-// Rows left[d] - counts[d] on of W[d] (k, k), which are dropped, become zero. A block each.
-extern "C" __global__ void drop(double *W, int k, const int *left, const int *counts) {
+// Rows left[d] - counts[d] on of W[d] (L, k), which are dropped, become zero. A block each.
+extern "C" __global__ void drop(double *W, int L, int k, const int *left, const int *counts) {
     int d = blockIdx.y, i = blockIdx.x;
     if (i >= counts[d]) return;
-    double *row = W + ((long long)d * k + left[d] - counts[d] + i) * k;
+    double *row = W + ((long long)d * L + left[d] - counts[d] + i) * k;
     for (int c = threadIdx.x; c < k; c += blockDim.x) row[c] = 0.0;
 }
