@@ -62,7 +62,8 @@ class LargeBatches:
     ids:        which rows of `out` are not complete yet.
     at:         the next proposal of each.
     items_left: how many items it lacks.
-    groups:     Y, T of each round, which reflects by I - Yᵀ T Y, until W is formed.
+    groups:     Y, T, rest: reflections I - Yᵀ T Y of each round, and how many axes they leave, until
+                W is formed.
     W:          (draws, rows, k), where rows beyond items_left are zero, or None.
     """
 
@@ -77,7 +78,7 @@ class LargeBatches:
         self.ids = torch.arange(len(out), dtype=torch.int32, device=out.device)
         self.at = torch.zeros_like(self.ids)
         self.items_left = torch.full_like(self.ids, self.k)
-        self.groups: list[tuple[Tensor, Tensor]] = []
+        self.groups: list[tuple[Tensor, Tensor, int]] = []
         self.W: Tensor | None = None
 
     def run(self) -> int | None:
@@ -124,7 +125,7 @@ class LargeBatches:
             (counts.max(), after.max(), (after > 0).sum().to(torch.int32))
         ).tolist()
         if rest > 0 and most > 0:
-            self.reflect(torch.bmm(C[:, : whole_tiles(most)], F), counts, rows)
+            self.reflect(torch.bmm(C[:, : whole_tiles(most)], F), counts, rows, int(rest))
         self.items_left = after
         if 0 < rest <= FORMED_AT * k or 0 < active <= draws // 2:
             self.form(int(rest))
@@ -135,8 +136,11 @@ class LargeBatches:
                 self.W = self.W.index_select(0, kept)
         return int(rest)
 
-    def reflect(self, Y: Tensor, counts: Tensor, rows: int) -> None:
-        """Reflect W so that the rows of Y, orthonormal up to rounding, are its last axes."""
+    def reflect(self, Y: Tensor, counts: Tensor, rows: int, rest: int) -> None:
+        """Reflect the subspaces so that the rows of Y, orthonormal up to rounding, are last axes.
+
+        At most `rest` axes are left then.
+        """
         draws, M, k = len(self.ids), Y.shape[1], self.k
         # One Newton step to the nearest orthonormal rows squares the rounding error.
         Y = torch.baddbmm(Y, torch.bmm(Y, Y.mT), Y, beta=1.5, alpha=-0.5)
@@ -145,7 +149,7 @@ class LargeBatches:
             "reflect", (draws, 1), THREADS, Y, M, rows, self.items_left, counts, T, shared=8 * M * M
         )
         if self.W is None:
-            self.groups.append((Y, T))
+            self.groups.append((Y, T, rest))
             return
         part = self.W[:, :rows]
         part.baddbmm_(Y.mT, torch.bmm(T, torch.bmm(Y, part)), alpha=-1.0)
@@ -158,9 +162,9 @@ class LargeBatches:
         """
         if self.W is not None:
             return torch.bmm(X, self.W[:, :rows].mT)
-        for Y, T in self.groups:
-            part = X[:, :, : Y.shape[2]]
-            part.baddbmm_(torch.bmm(torch.bmm(part, Y.mT), T.mT), Y, alpha=-1.0)
+        for Y, T, rest in self.groups:
+            U = torch.bmm(torch.bmm(X[:, :, : Y.shape[2]], Y.mT), T.mT)
+            X[:, :, :rest].baddbmm_(U, Y[:, :, :rest], alpha=-1.0)
         return X
 
     def form(self, rows: int) -> None:
@@ -172,6 +176,6 @@ class LargeBatches:
         self.W = torch.zeros((len(used), rows, self.k), dtype=REAL, device=device)
         self.W.diagonal(dim1=1, dim2=2).copy_(used)
         while self.groups:
-            Y, T = self.groups.pop()
+            Y, T, _ = self.groups.pop()
             part = self.W[:, :, : Y.shape[2]]
             part.baddbmm_(torch.bmm(torch.bmm(part, Y.mT), T), Y, alpha=-1.0)

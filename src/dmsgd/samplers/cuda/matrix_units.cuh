@@ -80,3 +80,10 @@ __device__ __forceinline__ double inverse_root(double x) {
     double scale = rsqrt(x);
     return scale * fma(-0.5 * x * scale, scale, 1.5);
 }
+
+__device__ __forceinline__ double inverse(double x) {  // a division takes several times as long
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    y = fma(y, fma(-x, y, 1.0), y);
+    return fma(y, fma(-x, y, 1.0), y);
+}

@@ -6,10 +6,6 @@
 // most of those that are not accepted are known. The others are candidates: 16 of them at a time are
 // projected in float64, while Q comes by in tiles of 8 rows, and gone through in order by their Gram
 // matrix. All are decided in float64.
-//
-// Most proposals are made for the last items. When LATE or fewer items are left, an orthonormal basis
-// W of what the others leave takes the place of the first 16 rows of Q; the rows of Q for the last
-// items follow it. From there on |W x|^2 is an upper bound of what is left of x.
 
 // Starts to copy tile t of Q into shared memory; behind the last tile nothing is copied.
 __device__ __forceinline__ void fetch(Shared &m, const double *Q, int t, int tiles) {
@@ -21,12 +17,12 @@ __device__ __forceinline__ void fetch(Shared &m, const double *Q, int t, int til
     end_of_copies();
 }
 
-// x -= (X Q^T) Q for all candidates or, if `keep`, x = (X Q^T) Q, by so many rows of Q; a warp has the spans warp, warp + 8 of 16 coordinates, and a
+// x -= (X Q^T) Q for all candidates; a warp has the spans warp, warp + 8 of 16 coordinates, and a
 // lane coordinates l%4 + 4i of candidates l/4 and l/4 + 8 at x[.][i][0] and [1]. Tile t is multiplied
 // by X and that with t - 2 is taken off; then the parts of the product with t - 1 are summed.
 __device__ __forceinline__ void project(
-    Shared &m, const double *Q, double (&x)[EACH][4][2], int rows, bool keep, int warp, int lane) {
-    int tiles = (rows + 7) >> 3;
+    Shared &m, const double *Q, double (&x)[EACH][4][2], int taken, int warp, int lane) {
+    int tiles = (taken + 7) >> 3;
     double f[EACH][2][4];
 #pragma unroll
     for (int i = 0; i < EACH; i++)
@@ -75,31 +71,24 @@ __device__ __forceinline__ void project(
             double sum[2] = {0.0, 0.0};
 #pragma unroll
             for (int w = 0; w < BUSY; w++) sum[w & 1] += m.parts[(t - 1) & 1][w][q][row];
-            m.C[(t - 1) & 1][q][row] = 8 * (t - 1) + row < rows ? sum[0] + sum[1] : 0.0;
+            m.C[(t - 1) & 1][q][row] = 8 * (t - 1) + row < taken ? sum[0] + sum[1] : 0.0;
         }
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            double a = f[i][e >> 1][e & 1], b = f[i][e >> 1][2 + (e & 1)];
-            x[i][e][0] = keep ? a : x[i][e][0] - a;
-            x[i][e][1] = keep ? b : x[i][e][1] - b;
+            x[i][e][0] -= f[i][e >> 1][e & 1];
+            x[i][e][1] -= f[i][e >> 1][2 + (e & 1)];
         }
 }
 
-__device__ __forceinline__ void fetch_first(Shared &m, const double *Q, int rows) {
-#pragma unroll
-    for (int t = 0; t < STAGES - 3; t++) fetch(m, Q, t, (rows + 7) >> 3);
-}
-
-// Takes off row `last` of Q what rounding left there of those from `first` on, and makes its length 1.
-__device__ __noinline__ void project_again(
-    Shared &m, double *Q, int first, int last, int warp, int lane) {
+// Takes off a row of Q what rounding left there of those before, and makes its length 1 again.
+__device__ __noinline__ void project_again(Shared &m, double *Q, int last, int warp, int lane) {
     double *y = m.again[0], *dots = m.again[1], square = 0.0, error = 0.0;
     for (int c = threadIdx.x; c < PADDED; c += THREADS) y[c] = __ldcg(Q + place(last, c));
     __syncthreads();
-    for (int row = first + warp; row < last; row += WARPS) {
+    for (int row = warp; row < last; row += WARPS) {
         double dot = 0.0;
         for (int c = lane; c < PADDED; c += 32) dot = fma(__ldcg(Q + place(row, c)), y[c], dot);
         dot = over_warp(dot);
@@ -109,7 +98,7 @@ __device__ __noinline__ void project_again(
     for (int c = threadIdx.x; c < PADDED; c += THREADS) {
         double rest = y[c];
 #pragma unroll 8
-        for (int row = first; row < last; row++)
+        for (int row = 0; row < last; row++)
             rest = fma(-dots[row], __ldcg(Q + place(row, c)), rest);
         y[c] = rest;
     }
@@ -125,41 +114,27 @@ __device__ __noinline__ void project_again(
     __syncthreads();
 }
 
-// A number between -1 and 1 for coordinate c of vector q.
-__device__ __forceinline__ double noise(int q, int c) {
-    u32 x = (q * PADDED + c + 1) * 0x9E3779B1u;
-    x = (x ^ x >> 15) * 0x85EBCA77u;
-    x = (x ^ x >> 13) * 0xC2B2AE3Du;
-    return (int)(x ^ x >> 16) * 0x1p-31;
-}
-
 // Projects the first `count` candidates and goes through them in order, at most to one of which
-// little is left; adds to `taken` and returns how many it has decided. W has `kept` rows.
-//
-// With REST it makes W instead, of BLOCK vectors of noise of which enough is left, and returns how
-// many rows it has, or 0 if these were too few.
-template <bool REST> __device__ __forceinline__ int decide(
-    Shared &m, const Tables &tables, double *Q, int count, int &taken, int kept, long long *out,
-    int warp, int lane) {
-    int base = kept ? BLOCK : 0, first = kept ? BLOCK + kept - (K - taken) : taken;
-    double *accepted = Q + base * STEPS * 4;
-    fetch_first(m, Q, kept ? kept : taken);
+// little is left; adds to `taken` and returns how many it has decided.
+__device__ __forceinline__ int decide(
+    Shared &m, const Tables &tables, double *Q, int count, int &taken, long long *out, int warp,
+    int lane) {
+#pragma unroll
+    for (int t = 0; t < STAGES - 3; t++) fetch(m, Q, t, (taken + 7) >> 3);
     double x[EACH][4][2], squares[2] = {0.0, 0.0};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int q = (lane >> 2) + 8 * h;
-        const double *row = tables.V + (!REST && q < count ? (long long)m.list[q] : 0) * tables.r;
+        const double *row = tables.V + (q < count ? (long long)m.list[q] : 0) * tables.r;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            int s = warp + i * WARPS, at = min(s, SPANS - 1);
-            int4 four = ((const int4 *)m.J)[4 * at + (lane & 3)];
-            int j[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                bool used = s < SPANS && q < count && j[e] >= 0;
-                if (REST) x[i][e][h] = used ? noise(q, 16 * s + 4 * e + (lane & 3)) : 0.0;
-                else x[i][e][h] = used ? __ldg(row + j[e]) : 0.0;
-            }
+            int s = warp + i * WARPS;
+            int4 j = ((const int4 *)m.J)[4 * min(s, SPANS - 1) + (lane & 3)];
+            bool used = s < SPANS && q < count;
+            x[i][0][h] = used && j.x >= 0 ? __ldg(row + j.x) : 0.0;
+            x[i][1][h] = used && j.y >= 0 ? __ldg(row + j.y) : 0.0;
+            x[i][2][h] = used && j.z >= 0 ? __ldg(row + j.z) : 0.0;
+            x[i][3][h] = used && j.w >= 0 ? __ldg(row + j.w) : 0.0;
         }
     }
 #pragma unroll
@@ -171,12 +146,7 @@ template <bool REST> __device__ __forceinline__ int decide(
         squares[h] = over_quad(squares[h]);
         if ((lane & 3) == 0) m.squares[warp][(lane >> 2) + 8 * h] = squares[h];
     }
-    if (kept) {
-        project(m, Q, x, kept, true, warp, lane);
-        __syncthreads();
-        fetch_first(m, accepted, first - base);
-    }
-    if (first > base) project(m, accepted, x, first - base, false, warp, lane);
+    if (taken > 0) project(m, Q, x, taken, warp, lane);
     if (warp < SPANS) {  // the Gram matrix
 #pragma unroll
         for (int g = 0; g < 2; g++) {
@@ -203,8 +173,7 @@ template <bool REST> __device__ __forceinline__ int decide(
 #pragma unroll
         for (int w = 0; w < BUSY; w++) full += m.squares[w][j];
         m.full[j] = full;
-        m.goals[j] = REST ? 0.01 * full * (K - taken) / K
-            : j < count ? m.list_thresholds[j] * full : 1e300;
+        m.goals[j] = j < count ? m.list_thresholds[j] * full : 1e300;
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
@@ -223,14 +192,14 @@ template <bool REST> __device__ __forceinline__ int decide(
         int i = next++;
         double left = m.G[i][i];
         if (!(left > m.goals[i])) continue;
-        close = !REST && left < CLOSE * m.full[i];
+        close = left < CLOSE * m.full[i];
         if (threadIdx.x == 0) {
-            if (!REST) out[taken + found] = m.list[i];
+            out[taken + found] = m.list[i];
             m.order[found] = i;
             m.lefts[found] = left;
         }
         if (j > i) {
-            double c = m.G[i][j] / left;
+            double c = m.G[i][j] * inverse(left);
             g = fma(-c, m.G[i][l], g);
             t = fma(-c, m.T[i][l], t);
             m.G[j][l] = g;
@@ -239,8 +208,7 @@ template <bool REST> __device__ __forceinline__ int decide(
         found++;
         __syncthreads();
     }
-    if (REST) first = 0;
-    if ((taken + found == K) == REST) {  // the new rows of Q, in the coordinates of this warp
+    if (taken + found < K) {  // the new rows of Q, in the coordinates of this warp
         double a[2][8], error = 0.0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -262,19 +230,18 @@ template <bool REST> __device__ __forceinline__ int decide(
                     from[(4 * e + 4) * 20]);
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                int row = first + (lane >> 2) + 8 * h, c = 16 * s + 8 * (i & 1) + 2 * (lane & 3);
-                if (!REST && row >= first + found) continue;
+                int row = taken + (lane >> 2) + 8 * h, c = 16 * s + 8 * (i & 1) + 2 * (lane & 3);
+                if (row >= taken + found) continue;
                 *(double2 *)(Q + place(row, c)) = make_double2(d[2 * h], d[2 * h + 1]);
                 error += put(m, row, c, d[2 * h]) + put(m, row, c + 1, d[2 * h + 1]);
             }
         }
         error = over_warp(error);
-        if (lane == 0) m.errors[warp] = REST ? error : m.errors[warp] + error;
+        if (lane == 0) m.errors[warp] += error;
     }
-    __syncthreads();
-    if (REST) return taken + found == K ? found : 0;
     taken += found;
-    if (close && taken < K) project_again(m, Q, base, first + found - 1, warp, lane);
+    __syncthreads();
+    if (close && taken < K) project_again(m, Q, taken - 1, warp, lane);
     return next;
 }
 
@@ -300,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
             ((uint4 *)m.Q)[i] = make_uint4(0, 0, 0, 0);
         if (threadIdx.x < WARPS) m.errors[threadIdx.x] = 0.0;
         __syncthreads();
-        int taken = 0, listed = 0, kept = 0;
+        int taken = 0, listed = 0;
         for (int round = 0; round < limit && taken < K; round++) {
             if (round % AHEAD == 0) {  // find the proposals of the next rounds
                 int p = (round + (lane >> 3)) * ROUND + 8 * warp + (lane & 7);
@@ -313,14 +280,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
             }
             float inverse = gather(m, rows, r, m.items[warp] + round % AHEAD * 8, warp, lane);
             __syncthreads();
-            measure(m, kept ? kept : taken, warp, lane);
+            measure(m, taken, warp, lane);
             __syncthreads();
             int mine = round % AHEAD * 8 + (lane >> 2), item = m.items[warp][mine];
             float held = m.held[warp & ~1][warp & 1][lane >> 2];
             held += m.held[warp | 1][warp & 1][lane >> 2];
-            double u = m.thresholds[warp][mine], part = held * inverse;
-            double left = kept ? part : 1.0 - part;
-            bool open = !(left + margin_of(m, part) <= u);  // true for NaN
+            double u = m.thresholds[warp][mine], left = 1.0 - held * inverse;
+            bool open = !(left + margin_of(m) <= u);  // true for NaN
             u32 votes = __ballot_sync(ALL, open && (lane & 3) == 0);
             if (lane == 0) m.counts[warp] = __popc(votes);
             __syncthreads();
@@ -335,11 +301,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
                 m.list_thresholds[at] = u;
             }
             __syncthreads();
-            while (taken < K && listed >= min(BLOCK, kept ? LISTED : K - taken)) {
+            while (taken < K && listed >= min(BLOCK, K - taken)) {
                 int count = min(listed, BLOCK);
-                count = decide<false>(m, tables, Q, count, taken, kept, out + number * K, warp, lane);
-                if (!kept && taken < K && K - taken <= LATE)
-                    kept = decide<true>(m, tables, Q, BLOCK, taken, 0, nullptr, warp, lane);
+                count = decide(m, tables, Q, count, taken, out + number * K, warp, lane);
                 int rest = listed - count, from = count + threadIdx.x;
                 int moved = m.list[min(from, BLOCK + ROUND - 1)];
                 double threshold = m.list_thresholds[min(from, BLOCK + ROUND - 1)];

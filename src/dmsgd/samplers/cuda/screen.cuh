@@ -12,10 +12,6 @@
 #define AHEAD 4
 #define PARTS ((PADDED + 31) / 32)
 #define PITCH 34
-#ifndef LATE
-#define LATE 12    // items left when W is made, 4 or more below BLOCK so that noise spans it well
-#define LISTED 8   // candidates that are decided together from then on
-#endif
 #ifndef CLOSE
 #define CLOSE 1e-3  // what is left of an item, below which its row of Q is projected again
 #endif
@@ -65,20 +61,19 @@ __device__ __forceinline__ double put(Shared &m, int row, int c, double y) {
     return error * error;
 }
 
-// How far `part`, |Q x|^2 / |x|^2 in float16, may be off. Let x' and Q' be rounded, y and y' = x and
-// x' over their lengths. Entries of 2^15 x are off by at most 2^-11 of themselves or, below 2^-14, by
-// 2^-25; so where |x'| >= 2^-20, |y - y'| < (2^-11 + 2^-16) 1.001, as K <= 256. Q is off by E, whose |E|
-// (the root of the sum of squares) is known. Sums of 16 products and what is added to them, each cut off
-// at 2^-23 of the largest, 8 after another, leave the K entries of Q' y' off by at most 144 2^-23
-// sqrt(K) < 2^-11.8 together. Hence | |Q y| - |Q' y'| | < |E| + 2^-10 = off, as |Q| <= 1, and the
-// squares differ by at most off (2 |Q' y'| + off). 0.05 off > 2^-15 is for the sums of squares in
-// float32.
-__device__ __forceinline__ double margin_of(const Shared &m, double part) {
+// How far |Q x|^2 / |x|^2 in float16 may be off. Let x' and Q' be rounded, y and y' = x and x' over
+// their lengths. Entries of 2^15 x are off by at most 2^-11 of themselves or, below 2^-14, by 2^-25;
+// so where |x'| >= 2^-20, |y - y'| < (2^-11 + 2^-16) 1.001, as K <= 256. Q is off by E, whose |E| (the
+// root of the sum of squares) is known. Sums of 16 products and what is added to them, each cut off at
+// 2^-23 of the largest, 8 after another, leave the K entries of Q' y' off by at most 144 2^-23 sqrt(K)
+// < 2^-11.8 together. Hence | |Q y| - |Q' y'| | < |E| + 2^-10 = off, as |Q| <= 1, and the squares differ
+// by at most off (2 + off), as |Q y| <= 1. 0.05 off > 2^-15 is for the sums of squares in float32.
+__device__ __forceinline__ double margin_of(const Shared &m) {
     double squares = 0.0;
 #pragma unroll
     for (int w = 0; w < WARPS; w++) squares += m.errors[w];
     double off = sqrt(squares) + 0x1p-10;
-    return off * (2.0 * sqrt(part) + 0.05 + off);
+    return off * (2.05 + off);
 }
 
 // Puts 8 items, in float16, where two warps find them; returns 1 / |x|^2 of item l/4, or NaN if x is
