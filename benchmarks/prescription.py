@@ -26,13 +26,13 @@ COUNT = [0]
 
 
 def count():
-    original = dmsgd.targets._inclusion
+    original = dmsgd.targets.Tilted.inclusion
 
-    def call(F, theta, k):
+    def call(tilted, theta):
         COUNT[0] += 1
-        return original(F, theta, k)
+        return original(tilted, theta)
 
-    dmsgd.targets._inclusion = call
+    dmsgd.targets.Tilted.inclusion = call
 
 
 def generated():

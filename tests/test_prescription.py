@@ -14,7 +14,7 @@ from dmsgd import KDPP
 from dmsgd.features import as_features
 from dmsgd.kernels import RBF, Linear, Precomputed, exact
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomial
-from dmsgd.targets import prescribe
+from dmsgd.targets import Tilted, prescribe
 
 
 def features(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -103,7 +103,7 @@ def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
     target = k * random_target(40) / random_target(40).sum()
     theta, height, gain = np.zeros(40), -np.inf, 0.0
     for _ in range(12):
-        b, log_z = dmsgd.targets._inclusion(F, theta, k)
+        b, log_z = Tilted(F, k).inclusion(theta)
         phi = target @ theta - log_z
         assert phi >= height + gain - 1e-12
         height, gain = phi, float(target @ np.log(target / b))
@@ -113,14 +113,14 @@ def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
 @pytest.fixture
 def path(monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray, float]]:
     """θ, b and log Z of each step of `prescribe`."""
-    steps, original = [], dmsgd.targets._inclusion
+    steps, original = [], Tilted.inclusion
 
-    def watched(F: object, theta: np.ndarray, k: int) -> tuple[np.ndarray, float]:
-        found = original(F, theta, k)
+    def watched(self: Tilted, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        found = original(self, theta)
         steps.append((theta, *found))
         return found
 
-    monkeypatch.setattr("dmsgd.targets._inclusion", watched)
+    monkeypatch.setattr(Tilted, "inclusion", watched)
     return steps
 
 
@@ -133,7 +133,7 @@ def test_extrapolation_needs_about_half_the_steps(path: list) -> None:
     fast, unit = len(path), as_features(dmsgd.features.normalize(F))
     theta, plain, error = np.zeros(200), 0, 1.0
     while error > 1e-8:
-        b, _ = dmsgd.targets._inclusion(unit, theta, k)
+        b, _ = Tilted(unit, k).inclusion(theta)
         plain += 1
         error, theta = np.abs(b * 200 / k - 1).max(), theta + np.log(k / 200 / b)
     assert plain >= 20
@@ -161,12 +161,26 @@ def test_the_routes_agree() -> None:
     F, k = features(20, 6), 4
     theta = np.random.default_rng(3).normal(size=20)
     tilted = F * np.exp(theta / 2)[:, None]
-    b, log_z = dmsgd.targets._inclusion(as_features(F), theta, k)
+    b, log_z = Tilted(as_features(F), k).inclusion(theta)
     np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
     for spectrum in (exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))):
         pi = eigenvector_inclusion(spectrum.values, k)
         np.testing.assert_allclose(b, spectrum.eigenvectors.weighted_squares(pi), rtol=1e-9)
         assert log_z == pytest.approx(log_polynomial(spectrum.values, k), rel=1e-12)
+
+
+@pytest.mark.parametrize(("k", "used"), [(12, True), (60, False)])
+def test_as_many_columns_as_items_are_diagonalised_by_entries_where_that_is_precise(k, used):
+    spectrum = exact(RBF(features(80, 4), 6.0))
+    F = as_features(spectrum.vectors * np.sqrt(spectrum.values))
+    theta = np.random.default_rng(3).normal(size=80)
+    tilted = Tilted(F, k, allowed=1e-9)
+    assert tilted.by_entries
+    b, log_z = tilted.inclusion(theta)
+    assert tilted.by_entries == used
+    known, its_log_z = Tilted(F, k).inclusion(theta)
+    np.testing.assert_allclose(b, known, atol=1e-9)
+    assert log_z == pytest.approx(its_log_z, rel=1e-9)
 
 
 # Kernels without features
@@ -285,7 +299,7 @@ def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
     F = dmsgd.features.as_features(np.random.default_rng(0).normal(size=(30, 4)))
     for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
         with pytest.raises(dmsgd.RankError, match="beyond"):
-            dmsgd.targets._inclusion(F, theta, 3)
+            Tilted(F, 3).inclusion(theta)
 
 
 @pytest.mark.parametrize("smallest", [5e-324, 1e-300])
