@@ -25,8 +25,8 @@ from dmsgd.samplers.plain import NOT_ORTHONORMAL
 #: Item numbers in the output of one call of the kernels.
 MAX_INDICES = 2**28
 #: Fewer draws per call than this leave parts of the GPU idle. Larger batches are called for fewer
-#: at a time: about k³ = OPERATIONS, a third of a second, and ITEMS item numbers.
-CHUNK, OPERATIONS, ITEMS = 2048, 2**41, 2**20
+#: at a time: about k³ = OPERATIONS, half a second, and ITEMS item numbers.
+CHUNK, OPERATIONS, ITEMS = 2048, 2**42, 2**20
 
 #: Rows of V in a group, entries of a line of the tables, and columns that a thread block fills.
 GROUP, LINE, THREADS = 64, 16, 128
