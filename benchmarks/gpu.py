@@ -83,10 +83,11 @@ def draws(console):
         table.add_column(name, justify="right")
     for n, rank, k, size, plain in PROBLEMS:
         rate, processor = rates(n, rank, k, size)
-        # Proposals' rows are read in sectors of 32 bytes; a draw takes about 4k³ operations.
+        # Proposals' rows are read in sectors of 32 bytes; a draw takes so many operations.
         entries = 16 if 96 < k <= 256 else 4  # of a sector: in float16, or in float64
         sectors = rank / entries * (1 - (1 - entries / rank) ** k)
-        moved, done = rate * proposals(k) * sectors * 32 / 1e12, rate * 4 * k**3 / 1e12
+        operations = (2.8 if k > 256 else 4.0) * k**3
+        moved, done = rate * proposals(k) * sectors * 32 / 1e12, rate * operations / 1e12
         known = ["-" if found is None else f"{found:.3g}" for found in (rate, plain, processor)]
         table.add_row(f"{n:,}", f"{rank:,}", f"{k:,}", *known, f"{moved:.2f}", f"{done:.2f}")
         torch.cuda.empty_cache()
