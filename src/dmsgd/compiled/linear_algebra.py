@@ -11,21 +11,10 @@ from math import sqrt
 
 from numba.types import int64
 
+from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
 from dmsgd.compiled.llvm import BLOCK, shift
-from dmsgd.compiled.microkernels import (
-    NARROW_COLUMNS,
-    NARROW_ROWS,
-    PANEL,
-    WIDE_COLUMNS,
-    WIDE_ROWS,
-    add_outer,
-    half_add_outer,
-    half_row_tile,
-    narrow_tile,
-    row_tile,
-    wide_tile,
-)
+from dmsgd.compiled.microkernels import NARROW_COLUMNS, NARROW_ROWS, PANEL, WIDE_COLUMNS, WIDE_ROWS
 
 #: Rows of a right factor that are multiplied at a time: they stay in the first cache.
 INNER = 64
@@ -48,20 +37,16 @@ def product(
         some, sum_up, first = min(INNER, inner - t), t > 0 or add != 0, 0
         left, right = shift(A, t * a_step), shift(B, t * b_row)
         while first < columns:
-            b = shift(right, first // PANEL * b_panel + first % PANEL)
-            c = shift(C, first // PANEL * c_panel + first % PANEL)
-            if columns - first > NARROW_COLUMNS:
-                for i in range(0, rows, WIDE_ROWS):
-                    a, at = shift(left, i * a_row), shift(c, i * c_row)
-                    wide_tile(a, a_row, a_step, b, b_row, b_panel, at, c_row, c_panel, some, sum_up)
-                first += WIDE_COLUMNS
-            else:
-                for i in range(0, rows, NARROW_ROWS):
-                    a, at = shift(left, i * a_row), shift(c, i * c_row)
-                    narrow_tile(
-                        a, a_row, a_step, b, b_row, b_panel, at, c_row, c_panel, some, sum_up
-                    )
-                first += NARROW_COLUMNS
+            wide, panel = columns - first > NARROW_COLUMNS, first // PANEL
+            b = shift(right, panel * b_panel + first % PANEL), b_row, b_panel
+            c = shift(C, panel * c_panel + first % PANEL)
+            for i in range(0, rows, WIDE_ROWS if wide else NARROW_ROWS):
+                a, place = shift(left, i * a_row), shift(c, i * c_row)
+                if wide:
+                    kernels.wide_tile(a, a_row, a_step, *b, place, c_row, c_panel, some, sum_up)
+                else:
+                    kernels.narrow_tile(a, a_row, a_step, *b, place, c_row, c_panel, some, sum_up)
+            first += WIDE_COLUMNS if wide else NARROW_COLUMNS
     return 0
 
 
@@ -86,13 +71,13 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
     """
     half = BLOCK // 2
     if first < half < last:
-        row_tile(v, 0, 1, Z, BLOCK, PANEL, y, 0, PANEL, rows, False)
-        add_outer(Z, rows - 1, v, -tau, y, squares)
+        kernels.row_tile(v, 0, 1, Z, BLOCK, PANEL, y, 0, PANEL, rows, False)
+        kernels.add_outer(Z, rows - 1, v, -tau, y, squares)
     else:
         start = 0 if first < half else half
         part, sums = shift(Z, start), shift(squares, start)
-        half_row_tile(v, 0, 1, part, BLOCK, PANEL, y, 0, PANEL, rows, False)
-        half_add_outer(part, rows - 1, v, -tau, y, sums)
+        kernels.half_row_tile(v, 0, 1, part, BLOCK, PANEL, y, 0, PANEL, rows, False)
+        kernels.half_add_outer(part, rows - 1, v, -tau, y, sums)
 
 
 @helper
@@ -105,7 +90,7 @@ def compact_wy(gram, taus, first, count, S):
     """
     for i in range(first, count):
         row = shift(S, i * BLOCK)
-        row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, PANEL, row, 0, PANEL, i, False)
+        kernels.row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, PANEL, row, 0, PANEL, i, False)
         row[i] = 1.0
         for j in range(i + 1):
             row[j] *= -taus[i]
