@@ -44,7 +44,7 @@ WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Numbers that are converted at a time.
 FEW = 2**15
 #: Pairs of items up to which a problem is small.
-SMALL = 2**16
+SMALL = 2**20
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 #: Entries by which the cores' shares are found.
