@@ -43,8 +43,9 @@ DISTANCES = 2**20
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Numbers that are converted at a time.
 FEW = 2**15
-#: Pairs of items up to which a problem is small.
-SMALL = 2**20
+#: Pairs of items up to which NumPy computes what they add to coverage, and their similarities: it is
+#: about as fast up to here, and compiled loops take half a second to load.
+SMALL, PLAIN = 2**16, 2**20
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 #: Entries by which the cores' shares are found.
@@ -52,14 +53,6 @@ COUNTED = 2**20
 #: Items between which the median distance is taken; squared distances up to this share of the
 #: largest are rounding.
 SAMPLE, ROUNDING = 40, 1e-12
-
-
-def is_small(n: int, N: int) -> bool:
-    """Return whether a choice among n items, by their similarity to N, needs no compiled loop.
-
-    NumPy is as fast up to here, and compiled loops take half a second to load.
-    """
-    return n * N <= SMALL
 
 
 def product(A: Matrix, B: Matrix) -> Any:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dmsgd.features.products import is_small
+from dmsgd.features.products import SMALL
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import Progress
@@ -29,6 +29,8 @@ MISSES = 4
 #: Similarities that never take a minute.
 PAIRS = 1e9
 ADVICE = "ask for fewer items, use workers=-1, or pass X as a CUDA tensor"
+#: Pairs times places up to which NumPy computes all gains anew at every step.
+ANEW = 2**25
 #: What gains are compared by.
 Per = Literal["item", "cost", "place"]
 
@@ -92,9 +94,13 @@ def cover(
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
-        with nullcontext() if (small := is_small(pool.n, pool.N)) else one_blas_thread:
+        pairs = pool.n * pool.N
+        with nullcontext() if pairs <= SMALL else one_blas_thread:
             S, now = (similarity or pool.similarity)(square), (own, weights, covered)
-            state = SmallCoverage(S, *now) if small and isinstance(S, Kept) else Coverage(S, *now)
+            if isinstance(S, Kept) and (pairs <= SMALL or pairs * rules.places() <= ANEW):
+                state: Coverage | SmallCoverage = SmallCoverage(S, *now)
+            else:
+                state = Coverage(S, *now)
             found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
         if np.isfinite(until) or not (pool.scalable and rules.more()):

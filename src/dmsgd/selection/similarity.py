@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.products import float32_rows, is_small, multiply
+from dmsgd.features.products import PLAIN, SMALL, float32_rows, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
 from dmsgd.runtime.threads import parallel_map
 
@@ -189,7 +189,7 @@ class Rows(Similarity):
     def kept(self) -> Kept:
         """Return the same similarities, all of them in memory."""
         T = np.empty((self.N, self.n), dtype=np.float32)
-        if is_small(self.n, self.N):
+        if self.n * self.N <= PLAIN:
             multiply(self.Y, self.X, T)
             T -= self.left
             T -= self.right[:, None]
@@ -226,7 +226,7 @@ class Kept(Similarity):
         self.N, self.n = T.shape
 
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
-        if candidates is not None or is_small(self.n, self.N):
+        if candidates is not None or self.n * self.N <= SMALL:
             if candidates is not None and self._symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
             else:
