@@ -43,7 +43,7 @@ DISTANCES = 2**20
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Numbers that are converted at a time.
 FEW = 2**15
-#: Pairs of items up to which NumPy computes what they add to coverage, and their similarities: it is
+#: Pairs of items up to which NumPy computes what they add to coverage, and similarities: it is
 #: about as fast up to here, and compiled loops take half a second to load.
 SMALL, PLAIN = 2**16, 2**20
 #: Fewer entries than this are added on one core.
