@@ -183,6 +183,14 @@ def test_as_many_columns_as_items_are_diagonalised_by_entries_where_that_is_prec
     assert log_z == pytest.approx(its_log_z, rel=1e-9)
 
 
+def test_memory_is_asked_for_before_entries_are_computed(monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", "5MB")
+    tilted = Tilted(as_features(features(400, 400)), 5, allowed=1e-9)
+    monkeypatch.setattr(type(tilted.F), "gram", None)
+    with pytest.raises(MemoryError, match="400 items"):
+        tilted.inclusion(np.zeros(400))
+
+
 # Kernels without features
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from dmsgd.errors import RankError, TargetError
 from dmsgd.features import Features, as_features
+from dmsgd.features.contract import SHORTER
 from dmsgd.features.maps import Normalize, ScaleRows
 from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
@@ -39,8 +40,8 @@ __all__ = ["prescribe"]
 STEPS, MEMORY, CHECKED = 200, 6, (20, 60, 200)
 #: A step that lowers φ by more than this relative amount is taken back.
 FALLS = 1e-10
-#: Features of at least this many columns, as a share of the items, make a kernel whose entries are
-#: quicker to diagonalise; b may then be off by this share of what it is to be reached to.
+#: With at least so many columns per item, entries of the kernel are quicker to diagonalise than its
+#: features. Rounding of entries may move b by this share of the error that `tol` allows.
 SQUARE, ROUNDED = 0.8, 0.1
 #: |θ| beyond this is beyond the range of numbers.
 LARGEST = 700.0
@@ -188,8 +189,8 @@ def _solve(F: Features, k: int, target: FloatArray, tol: float) -> FloatArray:
 class Tilted:
     """k-DPPs of the kernels F_i F_jᵀ exp((θ_i + θ_j) / 2).
 
-    With about as many columns as items they are diagonalised by their entries, in less than half of
-    the time, as long as rounding then leaves b off by at most `allowed`.
+    With about as many columns as items their entries are diagonalised, in less than half of the
+    time, until rounding of entries moves b by more than `allowed`.
     """
 
     def __init__(self, F: Features, k: int, allowed: float = 0.0) -> None:
@@ -214,7 +215,8 @@ class Tilted:
         return spectrum.eigenvectors.weighted_squares(pi), float(log_polynomial(values, self.k))
 
     def _from_entries(self, theta: FloatArray) -> Spectrum | None:
-        """Return a spectrum that is precise enough; never look for another if it is not."""
+        """Return a spectrum if it is precise enough; otherwise none, and never again."""
+        self.F.plan_spectrum(SHORTER)
         q = like(self.products, np.exp(theta / 2))
         found = spectrum_of_matrix(q[:, None] * self.products * q)
         values, k = found.values, self.k
