@@ -39,7 +39,7 @@ AT_A_TIME = 2.0**33
 #: Distances that are computed at a time.
 DISTANCES = 2**20
 #: Products of entries that `add_sparse_gram` adds in one go, a second or two, so that Ctrl-C works;
-#: rows, if these are fewer; columns that are transposed in one go.
+#: rows, if these are fewer; columns that are transposed, and sparse rows made dense, in one go.
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Numbers that are converted at a time.
 FEW = 2**15
@@ -191,7 +191,8 @@ def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple
 def multiply(A: Matrix, B: Matrix, out: Any) -> None:
     """Write A Bᵀ into the array `out`."""
     if is_sparse(A):
-        out[:] = (B @ A.toarray().T).T
+        for first in range(0, A.shape[0], SQUARE):
+            out[first : first + SQUARE] = (B @ A[first : first + SQUARE].toarray().T).T
     else:
         np.matmul(A, B.T, out=out)
 

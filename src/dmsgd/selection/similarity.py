@@ -196,7 +196,7 @@ class Rows(Similarity):
             np.exp2(np.minimum(T, 0, out=T), out=T)
             if self.same:
                 np.fill_diagonal(T, 1)
-            return Kept(T, self.same)
+            return Kept(T, self.same, self.workers)
         from dmsgd.compiled.cover import similarities
 
         tall, wide = _slices(self.N, TILE), _slices(self.n, TILE)
