@@ -187,15 +187,14 @@ def test_draws_are_those_that_were_stored(monkeypatch):
     assert stored_draws.draws(there) == json.loads(stored_draws.FILE.read_text())
 
 
-@pytest.mark.parametrize("k", [97, 160, 161, 240, 241, 256])
-def test_batches_of_middle_size_fit_into_shared_memory(k):
-    """That of an H100, and of an A100 as far as it serves them."""
-    from dmsgd.samplers.cuda.sampler import STAGES, medium_bytes, tiles
+@pytest.mark.parametrize(("most", "largest", "twice"), [(232_448, 256, 128), (166_912, 208, 112)])
+def test_batches_of_middle_size_fit_into_shared_memory(most, largest, twice):
+    """That of an H100 and of an A100, which have another KiB in all."""
+    from dmsgd.samplers.cuda.sampler import MOST, blocks_at_once, medium_bytes
 
-    for most in (232_448, 166_912):
-        if medium_bytes(k, STAGES[1]) <= most:
-            card = SimpleNamespace(shared_memory_per_block_optin=most)
-            assert medium_bytes(k, tiles(k, card)) <= most
+    card = SimpleNamespace(shared_memory_per_multiprocessor=most + 1024)
+    assert max(k for k in range(97, MOST + 1) if medium_bytes(k) <= most) == largest
+    assert max(k for k in range(97, MOST + 1) if blocks_at_once(k, card) == 2) == twice
 
 
 @pytest.mark.parametrize(("free", "kind"), [(8_000, torch.float16), (7_999, torch.float64)])

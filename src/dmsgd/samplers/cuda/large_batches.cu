@@ -16,7 +16,7 @@ extern "C" __global__ void propose(
     J += (long long)ids[d] * k;
     double a, b, u, square = 0.0;
     uniforms_of(key, start + ids[d], (k + 1) / 2, at[d] + p, a, b, u);
-    long long j = J[min((int)(a * k), k - 1)], item = locate(tables, j, b * totals[j]);
+    long long j = J[min((int)(a * k), k - 1)], item = locate(tables, j, b);
     double *x = X + ((long long)d * P + p) * k;
     const double *row = V + item * r;
 #pragma unroll 8

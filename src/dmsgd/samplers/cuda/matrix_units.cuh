@@ -1,4 +1,4 @@
-// What small and medium batches ask of a GPU: matrix units, float16, copies, and sums over lanes.
+// What small and medium batches ask of a GPU: matrix units, float16, and sums over lanes.
 
 #define ALL 0xffffffffu
 
@@ -44,19 +44,6 @@ __device__ __forceinline__ float low_half(u32 both) {
     float low;
     asm("cvt.f32.f16 %0, %1;" : "=f"(low) : "h"((unsigned short)both));
     return low;
-}
-
-__device__ __forceinline__ void copy_16_bytes(void *to, const void *from) {
-    u32 place = (u32)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from) : "memory");
-}
-
-__device__ __forceinline__ void end_of_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int MOST> __device__ __forceinline__ void wait_until_open() {  // but for the last MOST
-    asm volatile("cp.async.wait_group %0;" :: "n"(MOST) : "memory");
 }
 
 template <class T> __device__ __forceinline__ T over_quad(T x) {  // over lanes with the same l/4

@@ -1,86 +1,74 @@
 // Draws of batches of middle size: thread blocks, each of which makes one draw after another.
 //
-// Compiled for one batch size K, with STAGES tiles of Q in shared memory. Q, the orthonormal basis of
-// the items accepted so far, is in float64 in device memory and, rounded to float16, in shared memory.
-// A proposal x is accepted if |x|^2 - |Q x|^2 > u |x|^2. By float16 alone, with a bound on its error,
-// most of those that are not accepted are known. The others are candidates: 16 of them at a time are
-// projected in float64, while Q comes by in tiles of 8 rows, and gone through in order by their Gram
-// matrix. All are decided in float64.
+// Compiled for one batch size K and for BLOCKS thread blocks on a multiprocessor. Q, the orthonormal
+// basis of the items accepted so far, is in float64 in device memory and, rounded to float16, in shared
+// memory. A proposal x is accepted if |x|^2 - |Q x|^2 > u |x|^2. By float16 alone, with a bound on its
+// error, most of those that are not accepted are known. The others are candidates: 16 of them at a time
+// are projected in float64 and gone through in order by their Gram matrix. All are decided in float64.
+// Rows of V are read by __ldcs, so that they do not drive Q out of the L2 cache.
 
-// Starts to copy tile t of Q into shared memory; behind the last tile nothing is copied.
-__device__ __forceinline__ void fetch(Shared &m, const double *Q, int t, int tiles) {
-    if (t < tiles) {
-        for (int i = threadIdx.x; i < 16 * STEPS; i += THREADS)
-            copy_16_bytes(
-                &m.tiles[t % STAGES][i >> 4][2 * (i & 15)], Q + (t * STEPS * 16 + i) * 2);
+// Puts the coordinates of candidates that this warp has where all find them; `project` says which.
+__device__ __forceinline__ void place_candidates(
+    Shared &m, const double (&x)[EACH][2][4], int warp, int lane) {
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        int s = warp + i * WARPS;
+        if (s >= SPANS) continue;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                m.X[s][(lane >> 2) + 8 * h][(lane & 3) + 4 * e] = x[i][e >> 1][2 * h + (e & 1)];
     }
-    end_of_copies();
 }
 
-// x -= (X Q^T) Q for all candidates; a warp has the spans warp, warp + 8 of 16 coordinates, and a
-// lane coordinates l%4 + 4i of candidates l/4 and l/4 + 8 at x[.][i][0] and [1]. Tile t is multiplied
-// by X and that with t - 2 is taken off; then the parts of the product with t - 1 are summed.
+// x -= (X Q^T) Q for all candidates. A warp has the spans warp, warp + 8 of 16 coordinates at x, and all
+// are at X: coordinate l%4 + 4(i%2) of half e of a span at x[.][e][i] of lane l, of candidate l/4 and,
+// from i = 2 on, l/4 + 8. For X Q^T a warp has the tiles warp, warp + 8 of 8 rows of Q, and for the second
+// product its spans. Q is read twice from the L2 cache, as many loads ahead as registers hold.
 __device__ __forceinline__ void project(
-    Shared &m, const double *Q, double (&x)[EACH][4][2], int taken, int warp, int lane) {
+    Shared &m, const double *Q, double (&x)[EACH][2][4], int taken, int warp, int lane) {
     int tiles = (taken + 7) >> 3;
-    double f[EACH][2][4];
+    double c[TILES][4] = {};
+    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < TILES; i++) {
+        int t = warp + i * WARPS;
+        if (t >= tiles) continue;
+        const double2 *tile = (const double2 *)Q + t * SPANS * 64 + lane;
 #pragma unroll
-        for (int e = 0; e < 4; e++) f[i][0][e] = f[i][1][e] = 0.0;
-    for (int t = 0; t < tiles + 2; t++) {
-        wait_until_open<STAGES - 4>();
-        __syncthreads();
-        fetch(m, Q, t + STAGES - 3, tiles);
-        double d[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
-        if (t < tiles && warp < SPANS) {
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                int s = warp + i * WARPS;
-                if (s >= SPANS) continue;
-                const double *tile = m.tiles[t % STAGES][4 * s] + lane;
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    multiply_add(d[e], x[i][2 * e][0], x[i][2 * e][1], x[i][2 * e + 1][0],
-                        x[i][2 * e + 1][1], tile[2 * e * PITCH], tile[(2 * e + 1) * PITCH]);
-            }
-        }
-        if (t > 1) {
-            const double *c = &m.C[t & 1][lane >> 2][lane & 3];
-            double c0 = c[0], c1 = c[8 * 12], c2 = c[4], c3 = c[8 * 12 + 4];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                int s = warp + i * WARPS;
-                if (s >= SPANS) continue;
-                // Column 2j + e of the product is coordinate j + 4e, where x has it.
-                const double *tile = m.tiles[(t - 2) % STAGES][4 * s + ((lane >> 2) & 1)];
-                tile += 4 * (lane & 3) + (lane >> 3);
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    multiply_add(f[i][e], c0, c1, c2, c3, tile[2 * e * PITCH],
-                        tile[2 * e * PITCH + 16]);
-            }
-        }
-        if (t < tiles && warp < SPANS) {
-            double2 *to = (double2 *)m.parts[t & 1][warp][lane >> 2] + (lane & 3);
-            to[0] = make_double2(d[0][0] + d[1][0], d[0][1] + d[1][1]);
-            to[32] = make_double2(d[0][2] + d[1][2], d[0][3] + d[1][3]);
-        }
-        if (t > 0 && t <= tiles && threadIdx.x >= THREADS - 8 * BLOCK) {
-            int q = (threadIdx.x >> 3) & (BLOCK - 1), row = threadIdx.x & 7;
-            double sum[2] = {0.0, 0.0};
-#pragma unroll
-            for (int w = 0; w < BUSY; w++) sum[w & 1] += m.parts[(t - 1) & 1][w][q][row];
-            m.C[(t - 1) & 1][q][row] = 8 * (t - 1) + row < taken ? sum[0] + sum[1] : 0.0;
+        for (int e = 0; e < 2 * SPANS; e++) {
+            const double *a = &m.X[e >> 1][lane >> 2][(lane & 3) + 8 * (e & 1)];
+            double2 q = tile[32 * e];
+            multiply_add(c[i], a[0], a[8 * 20], a[4], a[8 * 20 + 4], q.x, q.y);
         }
     }
+    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < TILES; i++) {
+        int t = warp + i * WARPS, row = 8 * t + 2 * (lane & 3);
+        if (t >= tiles) continue;
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            x[i][e][0] -= f[i][e >> 1][e & 1];
-            x[i][e][1] -= f[i][e >> 1][2 + (e & 1)];
+        for (int h = 0; h < 2; h++)
+            *(double2 *)&m.C[t][(lane >> 2) + 8 * h][2 * (lane & 3)] = make_double2(
+                row < taken ? -c[i][2 * h] : 0.0, row + 1 < taken ? -c[i][2 * h + 1] : 0.0);
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int t = 0; t < tiles; t++) {
+        const double *a = &m.C[t][lane >> 2][lane & 3];
+        double a0 = a[0], a1 = a[8 * 12], a2 = a[4], a3 = a[8 * 12 + 4];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            int s = warp + i * WARPS;
+            if (s >= SPANS) continue;
+            // Column 2j + e of a product is coordinate j + 4e, where x has it.
+            const double *q = Q + (t * SPANS + s) * 128 + 8 * (lane & 3) + (lane >> 2);
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                multiply_add(x[i][e], a0, a1, a2, a3, q[64 * e], q[64 * e + 32]);
         }
+    }
 }
 
 // Takes off a row of Q what rounding left there of those before, and makes its length 1 again.
@@ -119,9 +107,7 @@ __device__ __noinline__ void project_again(Shared &m, double *Q, int last, int w
 __device__ __forceinline__ int decide(
     Shared &m, const Tables &tables, double *Q, int count, int &taken, long long *out, int warp,
     int lane) {
-#pragma unroll
-    for (int t = 0; t < STAGES - 3; t++) fetch(m, Q, t, (taken + 7) >> 3);
-    double x[EACH][4][2], squares[2] = {0.0, 0.0};
+    double x[EACH][2][4], squares[2] = {0.0, 0.0};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int q = (lane >> 2) + 8 * h;
@@ -131,10 +117,10 @@ __device__ __forceinline__ int decide(
             int s = warp + i * WARPS;
             int4 j = ((const int4 *)m.J)[4 * min(s, SPANS - 1) + (lane & 3)];
             bool used = s < SPANS && q < count;
-            x[i][0][h] = used && j.x >= 0 ? __ldg(row + j.x) : 0.0;
-            x[i][1][h] = used && j.y >= 0 ? __ldg(row + j.y) : 0.0;
-            x[i][2][h] = used && j.z >= 0 ? __ldg(row + j.z) : 0.0;
-            x[i][3][h] = used && j.w >= 0 ? __ldg(row + j.w) : 0.0;
+            x[i][0][2 * h] = used && j.x >= 0 ? __ldcs(row + j.x) : 0.0;
+            x[i][0][2 * h + 1] = used && j.y >= 0 ? __ldcs(row + j.y) : 0.0;
+            x[i][1][2 * h] = used && j.z >= 0 ? __ldcs(row + j.z) : 0.0;
+            x[i][1][2 * h + 1] = used && j.w >= 0 ? __ldcs(row + j.w) : 0.0;
         }
     }
 #pragma unroll
@@ -142,11 +128,17 @@ __device__ __forceinline__ int decide(
 #pragma unroll
         for (int i = 0; i < EACH; i++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) squares[h] = fma(x[i][e][h], x[i][e][h], squares[h]);
+            for (int e = 0; e < 4; e++) {
+                double one = x[i][e >> 1][2 * h + (e & 1)];
+                squares[h] = fma(one, one, squares[h]);
+            }
         squares[h] = over_quad(squares[h]);
         if ((lane & 3) == 0) m.squares[warp][(lane >> 2) + 8 * h] = squares[h];
     }
-    if (taken > 0) project(m, Q, x, taken, warp, lane);
+    if (taken > 0) {
+        place_candidates(m, x, warp, lane);
+        project(m, Q, x, taken, warp, lane);
+    }
     if (warp < SPANS) {  // the Gram matrix
 #pragma unroll
         for (int g = 0; g < 2; g++) {
@@ -154,9 +146,9 @@ __device__ __forceinline__ int decide(
 #pragma unroll
             for (int i = 0; i < EACH; i++)
 #pragma unroll
-                for (int e = 0; e < 4; e += 2)
-                    multiply_add(d, x[i][e][0], x[i][e][1], x[i][e + 1][0], x[i][e + 1][1],
-                        x[i][e][g], x[i][e + 1][g]);
+                for (int e = 0; e < 2; e++)
+                    multiply_add(d, x[i][e][0], x[i][e][2], x[i][e][1], x[i][e][3],
+                        x[i][e][2 * g], x[i][e][2 * g + 1]);
             double2 *to = (double2 *)m.grams[warp][lane >> 2] + 4 * g + (lane & 3);
             to[0] = make_double2(d[0], d[1]);
             to[8 * BLOCK / 2] = make_double2(d[2], d[3]);
@@ -175,16 +167,7 @@ __device__ __forceinline__ int decide(
         m.full[j] = full;
         m.goals[j] = j < count ? m.list_thresholds[j] * full : 1e300;
     }
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        int s = warp + i * WARPS;
-        if (s >= SPANS) continue;
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-                m.X[s][(lane >> 2) + 8 * h][(lane & 3) + 4 * e] = x[i][e][h];
-    }
+    place_candidates(m, x, warp, lane);
     __syncthreads();
     int found = 0, next = 0;
     bool close = false;
@@ -223,17 +206,17 @@ __device__ __forceinline__ int decide(
             int s = warp + (i >> 1) * WARPS;
             if (s >= SPANS) continue;
             double d[4] = {0.0, 0.0, 0.0, 0.0};
-            const double *from = &m.X[s][lane & 3][(lane >> 2) + 8 * (i & 1)];
+            const double *from = &m.X[s][lane & 3][(lane >> 3) + (lane & 4) + 8 * (i & 1)];
 #pragma unroll
             for (int e = 0; e < 4; e += 2)
                 multiply_add(d, a[0][e], a[1][e], a[0][e + 1], a[1][e + 1], from[4 * e * 20],
                     from[(4 * e + 4) * 20]);
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                int row = taken + (lane >> 2) + 8 * h, c = 16 * s + 8 * (i & 1) + 2 * (lane & 3);
+                int row = taken + (lane >> 2) + 8 * h, c = 16 * s + 8 * (i & 1) + (lane & 3);
                 if (row >= taken + found) continue;
                 *(double2 *)(Q + place(row, c)) = make_double2(d[2 * h], d[2 * h + 1]);
-                error += put(m, row, c, d[2 * h]) + put(m, row, c + 1, d[2 * h + 1]);
+                error += put(m, row, c, d[2 * h]) + put(m, row, c + 4, d[2 * h + 1]);
             }
         }
         error = over_warp(error);
@@ -247,7 +230,7 @@ __device__ __forceinline__ int decide(
 
 // Each block takes the next draw until there are `size`; `room` has PADDED^2 finite numbers for
 // each.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) draw_medium(
     const Entry *rows, const double *V, const double *totals, const double *lines,
     const u32 *hints, long long n, long long r, long long groups, long long last, const int *J,
     u64 key, u64 start, int size, int limit, double *room, int *draws, long long *out, int *failed) {
@@ -274,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
                 double a, b, u;
                 uniforms_of(key, start + number, (K + 1) / 2, p, a, b, u);
                 long long j = J[number * K + min((int)(a * K), K - 1)];
-                m.items[warp][lane] = (int)locate(tables, j, b * totals[j]);
+                m.items[warp][lane] = (int)locate(tables, j, b);
                 m.thresholds[warp][lane] = u;
                 __syncwarp();
             }

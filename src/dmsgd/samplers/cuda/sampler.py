@@ -37,10 +37,9 @@ SETUP = ("philox.cuh", "setup.cu")
 SMALL_BATCHES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "small_batches.cu")
 MEDIUM_BATCHES = (*SMALL_BATCHES[:3], "screen.cuh", "medium_batches.cu")
 
-#: Of middle size: the largest k, proposals of a round, and threads of a block.
-MOST, ROUND, MEDIUM_THREADS = 256, 64, 256
-#: Tiles of Q in shared memory: five where they fit, else four; more leave less to the L1 cache.
-STAGES = 5, 4
+#: Of middle size: the largest k, that for which a multiprocessor has registers for two thread
+#: blocks, proposals of a round, and threads of a block.
+MOST, TWO, ROUND, MEDIUM_THREADS = 256, 128, 64, 256
 
 
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
@@ -119,7 +118,7 @@ def is_small(k: int, device: torch.device) -> bool:
 def is_medium(k: int, device: torch.device) -> bool:
     """Return whether `draw_medium` serves k: float16 and float64 matrix units, and memory."""
     about = torch.cuda.get_device_properties(device)
-    return k <= MOST and about.major >= 8 and medium_bytes(k, STAGES[1]) <= most_bytes(about)
+    return k <= MOST and about.major >= 8 and medium_bytes(k) <= most_bytes(about)
 
 
 def most_bytes(about: Any) -> int:
@@ -154,15 +153,16 @@ def draw_small(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Te
     return found - 1 if found else None
 
 
-def medium_bytes(k: int, stages: int) -> int:
+def medium_bytes(k: int) -> int:
     """Return the bytes of `Shared` in screen.cuh."""
     padded = -(-k // 16) * 16
-    return 2 * padded**2 + 68 * padded * stages + 4 * padded + 29_680
+    return 2 * padded**2 + 196 * padded + 26_608
 
 
-def tiles(k: int, about: Any) -> int:
-    """Return how many tiles a thread block holds."""
-    return STAGES[0] if medium_bytes(k, STAGES[0]) <= most_bytes(about) else STAGES[1]
+def blocks_at_once(k: int, about: Any) -> int:
+    """Return how many thread blocks of `draw_medium` a multiprocessor is to hold."""
+    room = getattr(about, "shared_memory_per_multiprocessor", 0)
+    return 2 if k <= TWO and 2 * (medium_bytes(k) + 1024) <= room else 1
 
 
 def rows_to_screen(V: Tensor) -> Tensor:
@@ -182,14 +182,14 @@ def draw_medium(
     """
     (size, k), device = out.shape, out.device
     about = torch.cuda.get_device_properties(device)
-    stages, halves = tiles(k, about), int(rows.dtype == torch.float16)
-    kernels = program(MEDIUM_BATCHES, int(device.index), K=k, STAGES=stages, HALVES=halves)
-    blocks = min(size, about.multi_processor_count)
+    each, halves = blocks_at_once(k, about), int(rows.dtype == torch.float16)
+    kernels = program(MEDIUM_BATCHES, int(device.index), K=k, BLOCKS=each, HALVES=halves)
+    blocks = min(size, each * about.multi_processor_count)
     room = torch.zeros((blocks, (-(-k // 16) * 16) ** 2), dtype=torch.float64, device=device)
     draws, failed = torch.zeros((2, 1), dtype=torch.int32, device=device)
     number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
     limit = (100 * k + 3200) // ROUND + 1
     arguments = (rows, *tables, J, *number, size, limit, room, draws, out, failed)
-    kernels("draw_medium", (blocks, 1), MEDIUM_THREADS, *arguments, shared=medium_bytes(k, stages))
+    kernels("draw_medium", (blocks, 1), MEDIUM_THREADS, *arguments, shared=medium_bytes(k))
     found = int(failed.item())
     return found - 1 if found else None

@@ -11,7 +11,7 @@
 #define ROUND (8 * WARPS)
 #define AHEAD 4
 #define PARTS ((PADDED + 31) / 32)
-#define PITCH 34
+#define TILES ((PADDED / 8 + WARPS - 1) / WARPS)
 #ifndef CLOSE
 #define CLOSE 1e-3  // what is left of an item, below which its row of Q is projected again
 #endif
@@ -28,16 +28,12 @@ __device__ __forceinline__ u32 half_of(Entry a) { return halves((float)(0x1p15 *
 struct Shared {
     uint4 Q[SPANS][SPANS][32];  // in float16: 16 rows, 16 coordinates, as the matrix units take them
     union {
-        double tiles[STAGES][STEPS][PITCH];  // row 8t + l/4 of Q, coordinate 4s + l%4 at [s][l]
-        double X[SPANS][BLOCK][20];          // the projected candidates
+        double C[PADDED / 8][BLOCK][12];     // - X Q^T, by tiles of 8 rows of Q
+        double X[SPANS][BLOCK][20];          // the candidates
         double again[2][PADDED];
         unsigned short rows[WARPS][SPANS][144];  // of proposals: 8 x 16 halves as B of the matrix units
     };
-    union {
-        double parts[2][WARPS][BLOCK][8];    // of X Q^T, for two tiles
-        double grams[WARPS][BLOCK][BLOCK];   // of X X^T
-    };
-    double C[2][BLOCK][12];                  // X Q^T for two tiles
+    double grams[WARPS][BLOCK][BLOCK];       // of X X^T
     double G[BLOCK][BLOCK], T[BLOCK][BLOCK]; // X X^T, and what makes rows of Q of rows of X
     double squares[WARPS][BLOCK], full[BLOCK], goals[BLOCK], lefts[BLOCK], errors[WARPS];
     double thresholds[WARPS][AHEAD * 8], list_thresholds[BLOCK + ROUND];
@@ -46,9 +42,9 @@ struct Shared {
     float held[WARPS][2][8];
 };
 
-// Where Q[row][c] is in float64: tiles of 8 rows and 4 coordinates.
+// Where Q[row][c] is in float64: in tiles of 8 rows, parts of 8 coordinates, and pairs c, c + 4.
 __device__ __forceinline__ int place(int row, int c) {
-    return ((row >> 3) * STEPS + (c >> 2)) * 32 + (row & 7) * 4 + (c & 3);
+    return (((row >> 3) * STEPS / 2 + (c >> 3)) * 32 + (row & 7) * 4 + (c & 3)) * 2 + ((c >> 2) & 1);
 }
 
 // Puts y at Q[row][c] of float16; returns the square of its rounding error.
@@ -89,7 +85,7 @@ __device__ __forceinline__ float gather(
     for (int q = 0; q < 8; q++) {
         const Entry *row = rows + items[q] * r;
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) x[q][p] = j[p] >= 0 ? half_of(__ldg(row + j[p])) : 0;
+        for (int p = 0; p < PARTS; p++) x[q][p] = j[p] >= 0 ? half_of(__ldcs(row + j[p])) : 0;
     }
 #pragma unroll
     for (int q = 0; q < 8; q++) {

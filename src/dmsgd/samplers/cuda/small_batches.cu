@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) draw_small(
             double a, b, u;
             uniforms_of(key, start + number, (K + 1) / 2, p, a, b, u);
             long long j = m.J[min((int)(a * K), K - 1)];
-            m.items[warp][lane] = (int)locate(tables, j, b * totals[j]);
+            m.items[warp][lane] = (int)locate(tables, j, b);
             m.thresholds[warp][lane] = u;
             __syncwarp();
         }

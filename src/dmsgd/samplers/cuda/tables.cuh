@@ -22,14 +22,23 @@ __device__ __noinline__ long long row_within(const Tables &t, long long j, long 
     return min(row + passed, t.n - 1);
 }
 
-__device__ __forceinline__ long long locate(const Tables &t, long long j, double target) {
-    double hint = target / t.totals[j] * (double)t.last;
-    hint = hint >= 0.0 && hint < (double)t.last ? hint : 0.0;
-    long long group = t.hints[j * (t.last + 1) + (long long)hint];
+// The row at which the running sum of V[:, j]^2 passes `share` of the whole, in [0, 1).
+__device__ __forceinline__ long long locate(const Tables &t, long long j, double share) {
+    double target = share * t.totals[j];
+    long long hint = min((long long)(share * (double)t.last), t.last - 1), step = t.r * 16;
+    long long group = t.hints[j * (t.last + 1) + hint];
     const double *line = t.lines + (group * t.r + j) * 16;
-    long long step = t.r * 16;
-    while (group > 0 && line[7 - step] > target) { group--; line -= step; }
-    while (group < t.groups - 1 && line[7] <= target) { group++; line += step; }
+    double before = group > 0 ? line[7 - step] : 0.0, end = line[7];
+    while (group > 0 && before > target) {
+        group--;
+        line -= step;
+        before = group > 0 ? line[7 - step] : 0.0;
+    }
+    for (; group < t.groups - 1 && end <= target; end = line[7]) {
+        group++;
+        line += step;
+        before = end;
+    }
     double sums[8];
 #pragma unroll
     for (int s = 0; s < 8; s += 2) {
@@ -38,11 +47,10 @@ __device__ __forceinline__ long long locate(const Tables &t, long long j, double
         sums[s + 1] = two.y;
     }
     int b = 0;
-    double before = 0.0, end = sums[0];
+    end = sums[0];
 #pragma unroll
     for (int s = 0; s < 7; s++)
         if (sums[s] <= target) { b = s + 1; before = sums[s]; end = sums[s + 1]; }
-    if (b == 0 && group > 0) before = line[7 - step];
     double rest = target - before, whole = end - before;
     double fraction = whole > 0.0 ? rest / whole * 256.0 : 0.0;
     int here = (int)fraction;
