@@ -26,10 +26,10 @@ PROBLEMS = [
     (5_485, 1_500, 10, 1_000_000, 15e6),
     (5_485, 1_500, 50, 200_000, 3.1e6),
     (5_485, 1_500, 80, 100_000, 1.0e6),
-    (30_000, 794, 100, 50_000, 0.54e6),
-    (30_000, 794, 160, 16_384, None),
-    (30_000, 794, 200, 16_384, 0.07e6),
-    (30_000, 794, 256, 8_192, None),
+    (30_000, 794, 100, 65_536, 0.54e6),
+    (30_000, 794, 160, 32_768, None),
+    (30_000, 794, 200, 32_768, 0.07e6),
+    (30_000, 794, 256, 16_384, None),
     (1_000_000, 512, 64, 200_000, 1.9e6),
     (20_000, 2_200, 1_024, 512, 35.0),
     (20_000, 6_000, 4_096, 64, None),
@@ -84,7 +84,7 @@ def draws(console):
     for n, rank, k, size, plain in PROBLEMS:
         rate, processor = rates(n, rank, k, size)
         # Proposals' rows are read in sectors of 32 bytes; a draw takes so many operations.
-        entries = 16 if 96 < k <= 256 else 4  # of a sector: in float16, or in float64
+        entries = 16 if 56 < k <= 256 else 4  # of a sector: in float16, or in float64
         sectors = rank / entries * (1 - (1 - entries / rank) ** k)
         operations = (2.8 if k > 256 else 4.0) * k**3
         moved, done = rate * proposals(k) * sectors * 32 / 1e12, rate * operations / 1e12

@@ -136,21 +136,21 @@ def check_rows(X, k, size):
 
 
 @pytest.mark.parametrize(
-    "k", [1, 2, 7, 8, 9, 33, 64, 65, 96, 97, 113, 144, 145, 200, 256, 257, 300]
+    "k", [1, 2, 7, 8, 9, 33, 56, 57, 96, 97, 112, 113, 144, 145, 200, 256, 257, 300]
 )
 def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
     check_rows(X, k, 2000 if k < 100 else 200)
 
 
-@pytest.mark.parametrize("k", [97, 200])
+@pytest.mark.parametrize("k", [57, 200])
 def test_without_memory_for_rows_in_float16_sets_are_the_same(k, monkeypatch):
     monkeypatch.setattr("dmsgd.samplers.cuda.sampler.rows_to_screen", lambda V: V)
     X = np.random.default_rng(k).normal(size=(2000, 321)) / np.arange(1, 322) ** 0.5
     check_rows(X, k, 200)
 
 
-@pytest.mark.parametrize("k", [97, 200])
+@pytest.mark.parametrize("k", [57, 200])
 def test_near_duplicates_are_decided_as_on_the_processor(k):
     """Float16 does not tell them apart."""
     rng = np.random.default_rng(k)

@@ -106,21 +106,19 @@ class LargeBatches:
             self.ids, self.at, P, X, items, goals,
         )  # fmt: skip
         Z = self.project(X, rows)
-        self.kernels(
-            "measure", (P // 8, draws), 256, Z, P, Z.shape[2], self.items_left, goals, opened
-        )
+        length, left = Z.shape[2], self.items_left
+        self.kernels("measure", (P // 8, draws), 256, Z, P, length, left, goals, opened)
         where, counts = room((draws, B), dtype=torch.int32), room(draws, dtype=torch.int32)
         self.kernels("first_open", (draws, 1), 256, opened, P, B, where, self.at)
         F, C = room((draws, B, rows), dtype=REAL), room((draws, B, B), dtype=REAL)
-        length = Z.shape[2]
-        self.kernels("pick", (B, draws), 128, Z, P, length, B, where, self.items_left, rows, F)
+        self.kernels("pick", (B, draws), 128, Z, P, length, B, where, left, rows, F)
         G = torch.bmm(F, F.mT)
         self.kernels(
-            "decide", (draws, 1), THREADS, G, B, where, items, goals, P, k, self.ids,
-            self.items_left, counts, C, self.out, shared=8 * B * B,
+            "decide", (draws, 1), THREADS, G, B, where, items, goals, P, k, self.ids, left,
+            counts, C, self.out, shared=8 * B * B,
         )  # fmt: skip
         del X, Z
-        after = self.items_left - counts
+        after = left - counts
         most, rest, active = torch.stack(
             (counts.max(), after.max(), (after > 0).sum().to(torch.int32))
         ).tolist()

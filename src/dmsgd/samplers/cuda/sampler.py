@@ -31,7 +31,7 @@ CHUNK, OPERATIONS, ITEMS = 2048, 2**42, 2**20
 #: Rows of V in a group, entries of a line of the tables, and columns that a thread block fills.
 GROUP, LINE, THREADS = 64, 16, 128
 #: Warps per thread block by the largest k; above the last, batches are not small.
-WARPS = {32: 1, 56: 2, 96: 4}
+WARPS = {32: 1, 56: 2}
 
 SETUP = ("philox.cuh", "setup.cu")
 SMALL_BATCHES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "small_batches.cu")
@@ -39,7 +39,7 @@ MEDIUM_BATCHES = (*SMALL_BATCHES[:3], "screen.cuh", "medium_batches.cu")
 
 #: Of middle size: the largest k, that for which a multiprocessor has registers for two thread
 #: blocks, proposals of a round, and threads of a block.
-MOST, TWO, ROUND, MEDIUM_THREADS = 256, 128, 64, 256
+MOST, TWO, ROUND, MEDIUM_THREADS = 256, 144, 64, 256
 
 
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
