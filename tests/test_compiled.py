@@ -12,9 +12,9 @@ from numba.types import float64, int64
 
 import dmsgd
 from dmsgd.compiled import linear_algebra as la
-from dmsgd.compiled import projection
+from dmsgd.compiled import microkernels, projection
 from dmsgd.compiled.jit import address, callback, float64_ptr
-from dmsgd.compiled.llvm import BLOCK
+from dmsgd.compiled.llvm import BLOCK, LANES
 from dmsgd.compiled.philox import fill_uniform
 from dmsgd.compiled.tables import FRACTIONS, GROUP, TABLES, locate
 from dmsgd.runtime.threads import parallel_map
@@ -91,14 +91,20 @@ def test_uniforms_are_uniform_and_continue_where_they_stopped():
 # Loops that only compiled code calls, as Python can call them.
 
 
-@callback(float64(float64_ptr, int64, int64, float64, float64_ptr))
-def householder(Z, rows, column, square, v):
-    return la.householder(Z, rows, column, square, v)
+@callback(float64(float64_ptr, *3 * [int64], *3 * [float64_ptr]))
+def reflect(strip, rows, width, column, v, y, squares):
+    return la.reflect(strip, rows, width, column, v, y, squares)
 
 
-@callback(int64(float64_ptr, int64, int64, int64, float64_ptr, float64, float64_ptr, float64_ptr))
-def reflect(Z, rows, first, last, v, tau, y, squares):
-    la.reflect(Z, rows, first, last, v, tau, y, squares)
+@callback(int64(float64_ptr, int64, int64, float64_ptr))
+def squares_of(strip, rows, width, out):
+    la.squares(strip, rows, width, out)
+    return 0
+
+
+@callback(int64(float64_ptr, int64, float64_ptr))
+def take_strip(Z, rows, strip):
+    microkernels.take_strip(Z, rows, strip)
     return 0
 
 
@@ -144,18 +150,27 @@ def test_product_of_a_transposed_factor_in_panels():
     np.testing.assert_allclose(np.hstack([C[0], C[1, :, :4]]), A.T @ B, atol=1e-13)
 
 
-@pytest.mark.parametrize("rows", [2, 3, 6, 9])
-@pytest.mark.parametrize(("first", "last"), [(0, BLOCK), (3, 17), (3, 16), (16, 32), (31, 32)])
-def test_reflections_send_a_column_to_the_last_axis(rows, first, last):
-    Z, v, squares = RNG.normal(size=(rows, BLOCK)), np.zeros(rows), np.zeros(BLOCK)
-    tau = householder(Z, rows, 2, (Z[:, 2] ** 2).sum(), v)
-    H = np.eye(rows) - tau * np.outer(v, v)
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 9, 30])
+@pytest.mark.parametrize(("width", "column"), [(LANES, 0), (LANES, 7), (BLOCK, 3), (BLOCK, 31)])
+def test_reflections_send_a_column_to_the_last_axis(rows, width, column):
+    Z = padded(RNG.normal(size=(rows, BLOCK)), rows + 4, BLOCK)
+    strip, v = np.full((rows + 4, LANES), np.nan), np.full(rows + 4, np.nan)
+    if width == BLOCK:
+        strip = Z.copy()
+    else:
+        take_strip(Z, rows, strip)
+    squares, before = np.empty(width), Z[:rows, :width]
+    np.testing.assert_array_equal(strip[:rows], before)
+    squares_of(strip, rows, width, squares)
+    np.testing.assert_allclose(squares, (before**2).sum(axis=0), atol=1e-13)
+    tau = reflect(strip, rows, width, column, v, np.empty(width), squares)
+    H = np.eye(rows) - tau * np.outer(v[:rows], v[:rows])
     np.testing.assert_allclose(H @ H.T, np.eye(rows), atol=1e-13)
-    np.testing.assert_allclose((H @ Z[:, 2])[:-1], 0, atol=1e-13)
-    expected = (H @ Z)[:-1, first:last]
-    reflect(Z, rows, first, last, v, tau, np.empty(BLOCK), squares)
-    np.testing.assert_allclose(Z[:-1, first:last], expected, atol=1e-13)
-    np.testing.assert_allclose(squares[first:last], (expected**2).sum(axis=0), atol=1e-13)
+    np.testing.assert_allclose((H @ before[:, column])[:-1], 0, atol=1e-13)
+    expected = (H @ before)[:-1]
+    np.testing.assert_allclose(strip[: rows - 1], expected, atol=1e-13)
+    assert (strip[rows - 1] == 0).all()
+    np.testing.assert_allclose(squares, (expected**2).sum(axis=0), atol=1e-13)
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, BLOCK])

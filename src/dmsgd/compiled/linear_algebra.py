@@ -37,7 +37,7 @@ def product(
         some, sum_up, first = min(INNER, inner - t), t > 0 or add != 0, 0
         left, right = shift(A, t * a_step), shift(B, t * b_row)
         while first < columns:
-            wide, panel = columns - first > NARROW_COLUMNS, first // PANEL
+            wide, panel = columns - first > WIDE_COLUMNS // 2, first // PANEL
             b = shift(right, panel * b_panel + first % PANEL), b_row, b_panel
             c = shift(C, panel * c_panel + first % PANEL)
             for i in range(0, rows, WIDE_ROWS if wide else NARROW_ROWS):
@@ -51,33 +51,38 @@ def product(
 
 
 @inlined
-def householder(Z, rows, column, square, v):
-    """Set v so that I - tau v vᵀ maps Z[:rows, column] onto the last axis; return tau.
-
-    `square` is the squared length of that column. Z has rows of BLOCK.
-    """
-    for i in range(rows):
-        v[i] = Z[i * BLOCK + column]
-    norm, last = sqrt(square), v[rows - 1]
-    v[rows - 1] = last + norm if last > 0 else last - norm
-    return 1.0 / (square + abs(last) * norm)
+def squares(strip, rows, width, out):
+    """out = (strip[:rows]**2).sum(axis=0)."""
+    if width == BLOCK:
+        kernels.column_squares(strip, rows, out)
+    else:
+        kernels.strip_squares(strip, rows, out)
 
 
 @helper
-def reflect(Z, rows, first, last, v, tau, y, squares):
-    """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row.
+def reflect(strip, rows, width, column, v, y, out):
+    """strip = ((I - tau v vᵀ) strip)[:-1], which maps a column onto the last axis; return tau.
 
-    In the columns first to last at least; the half of Z that has none of them is left out.
+    Sets v, and out = (strip**2).sum(axis=0). `y` is scratch for a row.
     """
-    half = BLOCK // 2
-    if first < half < last:
-        kernels.row_tile(v, 0, 1, Z, BLOCK, PANEL, y, 0, PANEL, rows, False)
-        kernels.add_outer(Z, rows - 1, v, -tau, y, squares)
+    end = rows - 1
+    if width == BLOCK:
+        kernels.block_products(strip, rows, column, v, y)
     else:
-        start = 0 if first < half else half
-        part, sums = shift(Z, start), shift(squares, start)
-        kernels.half_row_tile(v, 0, 1, part, BLOCK, PANEL, y, 0, PANEL, rows, False)
-        kernels.half_add_outer(part, rows - 1, v, -tau, y, sums)
+        kernels.strip_products(strip, rows, column, v, y)
+    square, last = y[column], v[end]
+    norm = sqrt(square)
+    more, tau = norm if last > 0 else -norm, 1.0 / (square + abs(last) * norm)
+    for j in range(width):
+        y[j] += more * strip[end * width + j]
+        strip[end * width + j] = 0.0
+    v[end] = 0.0
+    if width == BLOCK:
+        kernels.block_add_outer(strip, end, v, -tau, y, out)
+    else:
+        kernels.strip_add_outer(strip, end, v, -tau, y, out)
+    v[end] = last + more
+    return tau
 
 
 @helper

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import llvmlite.binding
@@ -12,7 +11,17 @@ from numba.core import cgutils
 from numba.types import boolean, float64, int64, void
 
 from dmsgd.compiled.jit import float32_ptr, float64_ptr, uint32_ptr
-from dmsgd.compiled.llvm import BLOCK, DOUBLES, INDEX, INT32, LANES, SINGLES, Code, instructions
+from dmsgd.compiled.llvm import (
+    BLOCK,
+    DOUBLES,
+    INDEX,
+    INT32,
+    LANES,
+    SINGLE,
+    SINGLES,
+    Code,
+    instructions,
+)
 
 
 def _has_wide_vectors() -> bool:
@@ -24,11 +33,11 @@ def _has_wide_vectors() -> bool:
 
 #: Columns of a panel: matrices are stored in panels, with the columns of a row side by side.
 PANEL = 16
-#: Rows and columns of a product that are in registers at a time, of many columns and of few, of
+#: Rows and columns of a product that are in registers at a time, of many columns and of few, and of
 #: singles, and columns that `add_outer` works on at a time. The second choice fits into the 32
 #: registers of NEON.
 if _has_wide_vectors():
-    WIDE_ROWS, WIDE_COLUMNS, NARROW_ROWS, NARROW_COLUMNS = 4, 32, 8, 16
+    WIDE_ROWS, WIDE_COLUMNS, NARROW_ROWS, NARROW_COLUMNS = 4, 32, 8, 8
     SINGLE_ROWS, SINGLE_COLUMNS, OUTER_COLUMNS = 8, 32, 32
 else:
     WIDE_ROWS, WIDE_COLUMNS, NARROW_ROWS, NARROW_COLUMNS = 4, 8, 4, 8
@@ -75,67 +84,109 @@ def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
     return tile
 
 
-#: Tiles of a product of many and of few columns, one row of BLOCK columns, half of it, and singles.
+#: Tiles of a product of many and of few columns, one row of BLOCK columns, and singles.
 wide_tile, narrow_tile = _tile(WIDE_ROWS, WIDE_COLUMNS), _tile(NARROW_ROWS, NARROW_COLUMNS)
-row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
+row_tile = _tile(1, BLOCK)
 single_tile = _tile(SINGLE_ROWS, SINGLE_COLUMNS, SINGLES)
 
 
-def _down_rows(
-    code: Code, Z: Any, rows: Any, squares: Any, count: int, change: Any, vector: Any = DOUBLES
-) -> None:
-    """Change the first `count` vectors of each row of Z; write the sums of their squares."""
-    sums = code.sums(count, vector)
+@instructions(void(float32_ptr, int64, float32_ptr))
+def single_column_squares(code: Code, Z, rows, squares):
+    """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
+    count = BLOCK // SINGLES.count
+    sums = code.sums(count, SINGLES)
     with code.loop(rows) as loop:
-        start = code.element(Z, loop.index, INDEX(BLOCK), vector.element)
-        row = code.vectors(start, count, vector)
-        for variable, new in zip(sums, change(loop.index, row), strict=True):
-            code.accumulate(new, new, variable)
-    code.store_sums(sums, code.vectors(squares, count, vector), vector)
+        start = code.element(Z, loop.index, INDEX(BLOCK), SINGLE)
+        for variable, at in zip(sums, code.vectors(start, count, SINGLES), strict=True):
+            value = code.load(at, SINGLES)
+            code.accumulate(value, value, variable)
+    code.store_sums(sums, code.vectors(squares, count, SINGLES), SINGLES)
 
 
-def _column_squares(pointer: Any, vector: Any) -> Any:
-    @instructions(void(pointer, int64, pointer))
-    def column_squares(code: Code, Z, rows, squares):
-        """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
-        count = BLOCK // vector.count
-        load = partial(code.load, kind=vector)
-        _down_rows(code, Z, rows, squares, count, lambda i, row: [*map(load, row)], vector)
+def _strip_kernels(width: int) -> Any:
+    """Return the kernels of strips, which have rows of `width` columns, LANES or BLOCK.
 
-    return column_squares
+    A strip of LANES goes by 4 rows at a time, so that no sum waits for the one before. Therefore
+    strips and columns have zeros in up to 3 places after their rows.
+    """
+    step, size, whole = BLOCK // width, INDEX(width), range(width // LANES)
+    per_pass = min(len(whole), OUTER_COLUMNS // LANES)
 
+    def down_rows(code: Code, rows: Any, out: Any, vectors: range, factors: Any) -> None:
+        """Write Σ_i a_i b_i to these vectors of `out`; factors(i) has (a_i, b_i) for each."""
+        sums = code.sums(step * len(vectors))
+        steps = code.builder.udiv(code.builder.add(rows, INDEX(step - 1)), INDEX(step))
+        with code.loop(steps) as loop:
+            first = code.builder.mul(loop.index, INDEX(step))
+            for q in range(step):
+                pairs = factors(code.builder.add(first, INDEX(q)))
+                for variable, (a, b) in zip(sums[q:] if step > 1 else sums, pairs, strict=False):
+                    code.accumulate(a, b, variable)
+        totals, add = [code.builder.load(each, typ=DOUBLES) for each in sums], code.builder.fadd
+        if step > 1:
+            totals = [add(add(totals[0], totals[1]), add(totals[2], totals[3]))]
+        for total, j in zip(totals, vectors, strict=True):
+            code.store(total, code.element(out, j, kind=DOUBLES))
 
-column_squares = _column_squares(float64_ptr, DOUBLES)
-single_column_squares = _column_squares(float32_ptr, SINGLES)
+    def row(code: Code, strip: Any, i: Any, vectors: range) -> list[Any]:
+        """Return pointers to these vectors of row i."""
+        start = code.element(strip, i, size)
+        return [code.element(start, j, kind=DOUBLES) for j in vectors]
 
+    @instructions(void(float64_ptr, int64, float64_ptr))
+    def squares(code: Code, strip, rows, out):
+        """out = (strip[:rows]**2).sum(axis=0)."""
 
-def _add_outer(columns: int) -> Any:
-    width = min(columns, OUTER_COLUMNS)
+        def squared(i: Any) -> list[Any]:
+            values = [code.load(at) for at in row(code, strip, i, whole)]
+            return [*zip(values, values, strict=True)]
+
+        down_rows(code, rows, out, whole, squared)
+
+    @instructions(void(float64_ptr, int64, int64, float64_ptr, float64_ptr))
+    def products(code: Code, strip, rows, column, v, y):
+        """v = strip[:rows, column]; y = v @ strip[:rows]."""
+
+        def multiplied(i: Any) -> list[Any]:
+            number = code.number(code.element(strip, i, size), column)
+            code.builder.store(number, code.element(v, i))
+            factor = code.broadcast(number)
+            return [(factor, code.load(at)) for at in row(code, strip, i, whole)]
+
+        down_rows(code, rows, y, whole, multiplied)
 
     @instructions(void(float64_ptr, int64, float64_ptr, float64, float64_ptr, float64_ptr))
-    def add_outer(code: Code, Z, rows, v, factor, y, squares):
-        """Z[i] += factor * v[i] * y for i < rows; squares = (Z[:rows]**2).sum(axis=0).
+    def add_outer(code: Code, strip, rows, v, factor, y, squares):
+        """strip[i] += factor * v[i] * y for i < rows; squares = (strip[:rows]**2).sum(axis=0)."""
+        for first in range(0, len(whole), per_pass):
+            vectors = range(first, first + per_pass)
+            others = [code.load(code.element(y, j, kind=DOUBLES)) for j in vectors]
 
-        In the first columns; Z has rows of BLOCK.
-        """
-        for first in range(0, columns, width):
-            here, other, sums = (code.element(each, first) for each in (Z, y, squares))
-            vectors = [code.load(at) for at in code.vectors(other, width // LANES)]
+            def changed(i: Any, vectors: range = vectors, others: list[Any] = others) -> list[Any]:
+                scale, new = code.broadcast(code.builder.fmul(factor, code.number(v, i))), []
+                for other, at in zip(others, row(code, strip, i, vectors), strict=True):
+                    new.append(code.fma(scale, other, code.load(at)))
+                    code.store(new[-1], at)
+                return [*zip(new, new, strict=True)]
 
-            def change(i: Any, row: list[Any], vectors: list[Any] = vectors) -> list[Any]:
-                scale = code.broadcast(code.builder.fmul(factor, code.number(v, i)))
-                pairs = zip(vectors, row, strict=True)
-                new = [code.fma(scale, vector, code.load(at)) for vector, at in pairs]
-                for vector, at in zip(new, row, strict=True):
-                    code.store(vector, at)
-                return new
+            down_rows(code, rows, squares, vectors, changed)
 
-            _down_rows(code, here, rows, sums, len(vectors), change)
-
-    return add_outer
+    return squares, products, add_outer
 
 
-add_outer, half_add_outer = _add_outer(BLOCK), _add_outer(BLOCK // 2)
+strip_squares, strip_products, strip_add_outer = _strip_kernels(LANES)
+column_squares, block_products, block_add_outer = _strip_kernels(BLOCK)
+
+
+@instructions(void(float64_ptr, int64, float64_ptr))
+def take_strip(code: Code, Z, rows, strip):
+    """Copy the first LANES columns of Z, which has rows of BLOCK; 4 more rows become zero."""
+    with code.loop(rows) as loop:
+        row = code.load(code.element(Z, loop.index, INDEX(BLOCK)))
+        code.store(row, code.element(strip, loop.index, INDEX(LANES)))
+    end = code.element(strip, rows, INDEX(LANES))
+    for at in code.vectors(end, 4):
+        code.store(code.constant(DOUBLES, 0.0), at)
 
 
 @instructions(void(float64_ptr, uint32_ptr, int64, float64_ptr, int64, float64_ptr))

@@ -32,7 +32,7 @@ from dmsgd.compiled.jit import (
     int64_ptr,
 )
 from dmsgd.compiled.linear_algebra import ADD, SET
-from dmsgd.compiled.llvm import BLOCK, LINE_BYTES, call, doubles_at, ints_at, shift
+from dmsgd.compiled.llvm import BLOCK, LANES, LINE_BYTES, call, doubles_at, ints_at, shift
 from dmsgd.compiled.microkernels import PANEL
 from dmsgd.compiled.philox import uniforms
 
@@ -42,6 +42,9 @@ W_UPDATE_BLOCK = 8
 #: The share of R^k that is left when W is formed.
 FORMED_AT = 0.4
 
+#: Up to this k a block of proposals is one strip.
+WIDE_UP_TO = 128
+
 #: Columns of W that are updated together, and rows that are formed together: they stay in a cache.
 COLUMNS, ROWS = 128, 64
 
@@ -49,6 +52,8 @@ COLUMNS, ROWS = 128, 64
 WORK = Table(
     k=int64,  # items of a batch
     height=int64,  # k rounded up to a multiple of PANEL
+    length=int64,  # numbers from one reflection to the next: those at a place are not one cache set
+    width=int64,  # proposals that are decided before the next are multiplied by their reflections
     left=int64,  # items that the draw still lacks: the dimension of the subspace
     groups=int64,  # groups of reflections, until W is formed
     formed=int64,  # whether W is formed
@@ -74,10 +79,10 @@ WORK = Table(
     W=float64_ptr,  # W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL
     W32=float32_ptr,  # the same in single precision
     Z=float64_ptr,  # coordinates of proposals in the subspace, one proposal per column
-    reflections=float64_ptr,  # of the current group, one per row
-    taus=float64_ptr,  # their factors
-    V=float64_ptr,  # of all groups, I + V S Vᵀ
-    S=float64_ptr,
+    reflections=float64_ptr,  # of all groups, I + V S Vᵀ, one per row: they are Vᵀ
+    S=float64_ptr,  # of all groups
+    V=float64_ptr,  # of the current group
+    taus=float64_ptr,  # the factors of its reflections
     spans=int64_ptr,  # axes of each group
     counts=int64_ptr,  # reflections in each group
     J=int64_ptr,  # the eigenvectors of the draw
@@ -93,22 +98,24 @@ WORK = Table(
     U2=float64_ptr,
     y=float64_ptr,
     singles=float32_ptr,
+    strip=float64_ptr,  # LANES columns of Z, in rows of LANES
 )
 
 
 def array_sizes(k: int) -> dict[str, int]:
     """Return how many numbers of 8 bytes each array takes."""
     height, groups = -(-k // PANEL) * PANEL, k // PANEL + 2
-    panels, proposals = max(height, BLOCK) * BLOCK, (k + PANEL) * BLOCK
+    panels, proposals = (max(height, BLOCK) + LANES) * BLOCK, (k + PANEL) * BLOCK
     per_proposal = "taus", "y", "squares", "norms", "targets"
     return {
         "spans": groups, "counts": groups, "J": k,
         "items": 2 * BLOCK, "thresholds": 2 * BLOCK, "columns": BLOCK,
         "W": height * height, "W32": height * height // 2,
-        **dict.fromkeys(("Z", "reflections", "U", "U2"), panels),
-        "V": groups * height * BLOCK, "S": groups * BLOCK * BLOCK,
+        **dict.fromkeys(("Z", "V", "U", "U2"), panels),
+        "reflections": groups * (height + LANES) * BLOCK, "S": groups * BLOCK * BLOCK,
         **dict.fromkeys(per_proposal, BLOCK),
         "uniforms": max(3 * BLOCK, k + 1), "X": proposals, "singles": proposals,
+        "strip": (height + 4) * LANES,
     }  # fmt: skip
 
 
@@ -129,7 +136,14 @@ class Workspace:
         self.buffers: Any = None
         height = -(-k // PANEL) * PANEL
         callbacks = {"product": la.product, "random": uniforms, "accept": accept}
-        WORK.fill(self.fields, k=k, height=height, **callbacks)
+        WORK.fill(
+            self.fields,
+            k=k,
+            height=height,
+            length=height + LANES,
+            **callbacks,
+            width=BLOCK if k <= WIDE_UP_TO else LANES,
+        )
         place = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
         for name, size in sizes.items():  # each array has whole cache lines
             self.fields[name] = place
@@ -147,32 +161,46 @@ def begin(work):
 
 @inlined
 def group_factors(work, group):
-    """Return V and S of a group."""
-    V = shift(doubles_at(work.V), group * work.height * BLOCK)
-    return V, shift(doubles_at(work.S), group * BLOCK * BLOCK)
+    """Return the reflections and S of a group."""
+    rows = shift(doubles_at(work.reflections), group * work.length * BLOCK)
+    return rows, shift(doubles_at(work.S), group * BLOCK * BLOCK)
 
 
 @inlined
 def apply_reflections(work, group, Z, size):
-    """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group, of the first `size` columns."""
-    span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
-    V, S = group_factors(work, group)
+    """Z = ((I + Rᵀ S R) Z)[:-count] with R and S of this group, of the first `size` columns."""
+    span, count, length = ints_at(work.spans)[group], ints_at(work.counts)[group], work.length
+    R, S = group_factors(work, group)
     U, U2 = (doubles_at(work.U), BLOCK, PANEL), (doubles_at(work.U2), BLOCK, PANEL)
     panels = (Z, BLOCK, PANEL)
-    call(work.product, (V, 1, BLOCK), panels, U, count, span, size, SET)
+    call(work.product, (R, length, 1), panels, U, count, span, size, SET)
     call(work.product, (S, BLOCK, 1), U, U2, count, count, size, SET)
-    call(work.product, (V, BLOCK, 1), U2, panels, span - count, count, size, ADD)
+    call(work.product, (R, 1, length), U2, panels, span - count, count, size, ADD)
+
+
+@helper
+def extend_group(work, group, span, before, count):
+    """The reflections from `before` to `count` come into V and S of the current group."""
+    length, V, gram = work.length, doubles_at(work.V), doubles_at(work.U)
+    R, S = group_factors(work, group)
+    for i in range(span):
+        for j in range(before, count):
+            V[i * BLOCK + j] = R[j * length + i]
+    rows, right = (shift(gram, before * BLOCK), BLOCK, PANEL), (V, BLOCK, PANEL)
+    new = shift(R, before * length), length, 1
+    call(work.product, new, right, rows, count - before, span, count, SET)
+    la.compact_wy(gram, doubles_at(work.taus), before, count, S)
+    ints_at(work.spans)[group], ints_at(work.counts)[group] = span, count
 
 
 @helper
 def update_W(work):
     """W = ((I + V S Vᵀ) W)[:-count] with the current group."""
-    k, height, left = work.k, work.height, work.left
-    W, (V, S) = doubles_at(work.W), group_factors(work, 0)
-    U, U2 = doubles_at(work.U), (doubles_at(work.U2), height, PANEL)
-    reflections = (doubles_at(work.reflections), height, PANEL)
+    k, height, left, length = work.k, work.height, work.left, work.length
+    W, V, (R, S) = doubles_at(work.W), doubles_at(work.V), group_factors(work, 0)
+    U, U2 = doubles_at(work.U), (doubles_at(work.U2), length, PANEL)
     span, count = ints_at(work.spans)[0], ints_at(work.counts)[0]
-    call(work.product, (S, 1, BLOCK), reflections, U2, count, count, left, SET)
+    call(work.product, (S, 1, BLOCK), (R, length, PANEL), U2, count, count, left, SET)
     for start in range(0, k, COLUMNS):
         columns, own = min(COLUMNS, k - start), shift(W, start * PANEL)
         for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
@@ -188,6 +216,7 @@ def update_W(work):
 def form_W(work):
     """Form W: the first columns of the identity, multiplied by all groups from last to first."""
     left, panel, W = work.left, work.height * PANEL, doubles_at(work.W)
+    length = work.length
     for i in range((left + PANEL - 1) // PANEL * panel):
         W[i] = 0.0
     for i in range(left):
@@ -199,10 +228,10 @@ def form_W(work):
         reached = left
         for group in range(work.groups - 1, -1, -1):
             span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
-            V, S = group_factors(work, group)
-            call(work.product, (V, 1, BLOCK), panels, U, count, reached, rows, SET)
+            R, S = group_factors(work, group)
+            call(work.product, (R, length, 1), panels, U, count, reached, rows, SET)
             call(work.product, (S, 1, BLOCK), U, U2, count, count, rows, SET)
-            call(work.product, (V, BLOCK, 1), U2, panels, span, count, rows, ADD)
+            call(work.product, (R, 1, length), U2, panels, span, count, rows, ADD)
             reached = span
     work.groups, work.formed, work.changed = 0, 1, 1
 
@@ -217,46 +246,46 @@ def accept(work, items, X, thresholds, size, out):
     k, height, left = work.k, work.height, work.left
     squares, norms = doubles_at(work.squares), doubles_at(work.norms)
     kernels.column_squares(X, k, norms)
-    Z, groups = X, work.groups
+    Z = X
     if work.formed:
         if work.pending + size > BLOCK:  # there may be no room for all reflections
             update_W(work)
-        W, Z, groups = doubles_at(work.W), doubles_at(work.Z), 1 if work.pending > 0 else 0
+        W, Z = doubles_at(work.W), doubles_at(work.Z)
         for start in range(0, left + work.pending, PANEL):  # Z = W @ X
             some, panel = min(PANEL, left + work.pending - start), shift(W, start * height)
             right, here = (X, BLOCK, PANEL), (shift(Z, start * BLOCK), BLOCK, PANEL)
             call(work.product, (panel, 1, PANEL), right, here, some, k, size, SET)
-    for group in range(groups):
+    for group in range(work.groups):
         apply_reflections(work, group, Z, size)
-    kernels.column_squares(Z, left, squares)
-    group, first = work.groups, work.pending
-    V, S = group_factors(work, group)
-    taus, y = doubles_at(work.taus), doubles_at(work.y)
+    group, first, strip = work.groups, work.pending, doubles_at(work.strip)
+    R, _ = group_factors(work, group)
+    taus, y, width = doubles_at(work.taus), doubles_at(work.y), work.width
     span, count = left + first, first
-    for p in range(size):
-        if squares[p] <= thresholds[p] * norms[p]:
-            continue
-        rest = span - count
-        out[k - rest] = items[p]
-        if rest == 1:
-            work.left = 0
-            return 0
-        v = shift(doubles_at(work.reflections), count * height)
-        taus[count] = la.householder(Z, rest, p, squares[p], v)
-        for i in range(rest):
-            V[i * BLOCK + count] = v[i]
-        for i in range(rest, min(span + PANEL, height)):
-            v[i] = V[i * BLOCK + count] = 0.0
-        if p + 1 < size:
-            la.reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
-        count += 1
+    for start in range(0, size, width):
+        part, before = shift(Z, start), count
+        if count > 0:
+            apply_reflections(work, group, part, min(width, size - start))
+        if width < BLOCK:
+            kernels.take_strip(part, span - count, strip)
+            part = strip
+        la.squares(part, span - count, width, squares)
+        for p in range(start, min(start + width, size)):
+            if squares[p - start] <= thresholds[p] * norms[p]:
+                continue
+            rest = span - count
+            out[k - rest] = items[p]
+            if rest == 1:
+                work.left = 0
+                return 0
+            v = shift(R, count * work.length)
+            taus[count] = la.reflect(part, rest, width, p - start, v, y, squares)
+            for i in range(rest, min(span + PANEL, height)):
+                v[i] = 0.0
+            count += 1
+        if count > before:
+            extend_group(work, group, span, before, count)
     if count == first:
         return left
-    gram, new = doubles_at(work.U), count - first
-    part, rows = (shift(V, first), 1, BLOCK), (shift(gram, first * BLOCK), BLOCK, PANEL)
-    call(work.product, part, (V, BLOCK, PANEL), rows, new, span, count, SET)
-    la.compact_wy(gram, taus, first, count, S)
-    ints_at(work.spans)[group], ints_at(work.counts)[group] = span, count
     work.left = span - count
     if work.formed:
         work.pending = count

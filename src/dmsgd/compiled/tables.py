@@ -145,19 +145,24 @@ def locate(source, columns, targets, items, count):
 def gather(source, chosen, k, items, X, count):
     """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK.
 
-    Row by row, while the rows AHEAD of it are on their way from memory.
+    Row by row, while the rows AHEAD of it are on their way from memory, and INNER columns at a
+    time, so that what is written stays in a first cache.
     """
     values, r = doubles_at(source.V), source.r
     for p in range(AHEAD if count > AHEAD else count):
         row = shift(values, items[p] * r)
-        for c in range(k):
+        for c in range(min(k, INNER)):
             prefetch(shift(row, chosen[c]))
-    for p in range(count):
-        row, later = shift(values, items[p] * r), p + AHEAD if p + AHEAD < count else p
-        ahead = shift(values, items[later] * r)
-        for c in range(k):
-            prefetch(shift(ahead, chosen[c]))
-            X[c * BLOCK + p] = row[chosen[c]]
+    for start in range(0, k, INNER):
+        these, part, some = shift(chosen, start), shift(X, start * BLOCK), min(INNER, k - start)
+        for p in range(count):
+            row, later, those = shift(values, items[p] * r), p + AHEAD, these
+            if later >= count and start + 2 * INNER <= k:  # go on with the next columns
+                later, those = later - count, shift(these, INNER)
+            ahead = shift(values, items[min(later, count - 1)] * r)
+            for c in range(some):
+                prefetch(shift(ahead, those[c]))
+                part[c * BLOCK + p] = row[these[c]]
     return 0
 
 

@@ -26,8 +26,8 @@ INT8_COLUMNS = 64
 #: Multiplications of a batch, in k³: 3 of many items, more where k is close to n.
 PRODUCTS = 10.0
 
-#: The scratch of batches up to this size, at most 9 MB, is kept from one call to the next.
-KEPT_UP_TO = 512
+#: The scratch of batches up to this size, at most 25 MB, is kept from one call to the next.
+KEPT_UP_TO = 1024
 
 
 def rejection(spectrum: Any, k: int) -> PreparedSampler:
