@@ -1,8 +1,8 @@
 """Small dense linear algebra of one draw, in a fixed order of operations.
 
-A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own. The
-columns of a right factor and of a result are in panels of PANEL, side by side within one. Products
-are made in tiles: matrices are padded to 8 rows and whole panels, and the padding is overwritten.
+A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own.
+Products are made in tiles: matrices are padded to 8 rows and to columns of whole tiles, and the
+padding is overwritten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba.types import int64
 from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
 from dmsgd.compiled.llvm import BLOCK, shift
-from dmsgd.compiled.microkernels import NARROW_COLUMNS, NARROW_ROWS, PANEL, WIDE_COLUMNS, WIDE_ROWS
+from dmsgd.compiled.microkernels import NARROW_COLUMNS, NARROW_ROWS, WIDE_COLUMNS, WIDE_ROWS
 
 #: Rows of a right factor that are multiplied at a time: they stay in the first cache.
 INNER = 64
@@ -23,29 +23,25 @@ INNER = 64
 SET, ADD = 0, 1
 
 
-@callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64, int64], *4 * [int64]))
-def product(
-    A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
-):  # fmt: skip
+@callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64], *4 * [int64]))
+def product(A, a_row, a_step, B, b_row, C, c_row, rows, inner, columns, add):
     """C = A @ B, or C += A @ B unless `add` is SET; A is (rows, inner), B (inner, columns).
 
-    Entry (i, t) of A is A[i * a_row + t * a_step]. B and C are in panels: (t, j) of B is
-    B[t * b_row + j // PANEL * b_panel + j % PANEL]. Compiled code calls it by address, with a tuple
-    of the three arguments of each matrix: call(work.product, A, B, C, rows, inner, columns, SET).
+    Entry (i, t) of A is A[i * a_row + t * a_step]; rows of B and C begin b_row and c_row apart.
+    Compiled code calls it by address, with a tuple of the arguments of each matrix:
+    call(work.product, A, B, C, rows, inner, columns, SET).
     """
     for t in range(0, max(inner, 1), INNER):
         some, sum_up, first = min(INNER, inner - t), t > 0 or add != 0, 0
         left, right = shift(A, t * a_step), shift(B, t * b_row)
         while first < columns:
-            wide, panel = columns - first > WIDE_COLUMNS // 2, first // PANEL
-            b = shift(right, panel * b_panel + first % PANEL), b_row, b_panel
-            c = shift(C, panel * c_panel + first % PANEL)
+            wide, b, c = columns - first > WIDE_COLUMNS // 2, shift(right, first), shift(C, first)
             for i in range(0, rows, WIDE_ROWS if wide else NARROW_ROWS):
                 a, place = shift(left, i * a_row), shift(c, i * c_row)
                 if wide:
-                    kernels.wide_tile(a, a_row, a_step, *b, place, c_row, c_panel, some, sum_up)
+                    kernels.wide_tile(a, a_row, a_step, b, b_row, place, c_row, some, sum_up)
                 else:
-                    kernels.narrow_tile(a, a_row, a_step, *b, place, c_row, c_panel, some, sum_up)
+                    kernels.narrow_tile(a, a_row, a_step, b, b_row, place, c_row, some, sum_up)
             first += WIDE_COLUMNS if wide else NARROW_COLUMNS
     return 0
 
@@ -95,7 +91,7 @@ def compact_wy(gram, taus, first, count, S):
     """
     for i in range(first, count):
         row = shift(S, i * BLOCK)
-        kernels.row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, PANEL, row, 0, PANEL, i, False)
+        kernels.row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
         row[i] = 1.0
         for j in range(i + 1):
             row[j] *= -taus[i]

@@ -31,8 +31,6 @@ def _has_wide_vectors() -> bool:
     return bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
 
 
-#: Columns of a panel: matrices are stored in panels, with the columns of a row side by side.
-PANEL = 16
 #: Rows and columns of a product that are in registers at a time, of many columns and of few, and of
 #: singles, and columns that `add_outer` works on at a time. The second choice fits into the 32
 #: registers of NEON.
@@ -52,28 +50,21 @@ FRACTIONS = 2.0**16
 
 def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
     """Return the product of a tile of `rows` by `columns`, whole vectors."""
-    width, kind, per_panel = columns // vector.count, vector.element, PANEL // vector.count
+    width, kind = columns // vector.count, vector.element
     pointer = float32_ptr if vector == SINGLES else float64_ptr
-    factors = [pointer, int64, int64]
 
-    def vectors(code: Code, row: Any, panel: Any) -> list[Any]:
-        """Return pointers to the vectors of a row."""
-        starts = [code.element(row, q, panel, kind) for q in range(-(-width // per_panel))]
-        places = [place for start in starts for place in code.vectors(start, per_panel, vector)]
-        return places[:width]
-
-    @instructions(void(*3 * factors, int64, boolean))
-    def tile(code: Code, A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, inner, add):
+    @instructions(void(pointer, int64, int64, *2 * [pointer, int64], int64, boolean))
+    def tile(code: Code, A, a_row, a_step, B, b_row, C, c_row, inner, add):
         """C = A @ B, or C += A @ B; see `linear_algebra.product`."""
         starts = [code.element(A, i, a_row, kind) for i in range(rows)]
         ends = [code.element(C, i, c_row, kind) for i in range(rows)]
-        places = [place for end in ends for place in vectors(code, end, c_panel)]
+        places = [place for end in ends for place in code.vectors(end, width, vector)]
         sums = code.sums(rows * width, vector)
         with code.builder.if_then(add):
             for place, variable in zip(places, sums, strict=True):
                 code.builder.store(code.load(place, vector), variable)
         with code.loop(inner) as loop:
-            row = vectors(code, code.element(B, loop.index, b_row, kind), b_panel)
+            row = code.vectors(code.element(B, loop.index, b_row, kind), width, vector)
             values = [code.load(at, vector) for at in row]
             for i in range(rows):
                 factor = code.broadcast(code.number(starts[i], loop.index, a_step, kind), vector)

@@ -1,13 +1,16 @@
 """The subspace of R^k that the accepted items leave, and which proposals it accepts.
 
 Householder reflections map each accepted item onto the last remaining axis, which is then dropped.
-The reflections of a block of proposals are a group, I + V S Vᵀ.
+The reflections of a block of proposals are a group, I + Rᵀ S R = I + V S Vᵀ.
 
 While more than FORMED_AT of R^k is left, proposals are multiplied by one group after the other.
 Then W, whose rows are an orthonormal basis of the subspace, is formed from all groups at once; from
 there on proposals are multiplied by W and by the current group, which is multiplied into W when it
 has W_UPDATE_BLOCK reflections. Acceptance gets rarer as W gets smaller: all proposals of a batch
-cost about 1.9 k³ operations, a third of them in single precision, and W about 1.0 k³.
+cost about 2 k³ operations, a third of them in single precision, and W about 0.9 k³.
+
+Above WIDE_UP_TO, a block is decided LANES columns at a time. They are copied into a strip, which
+stays in the first cache; the reflections of one strip reach the next as a group.
 """
 
 from __future__ import annotations
@@ -33,27 +36,25 @@ from dmsgd.compiled.jit import (
 )
 from dmsgd.compiled.linear_algebra import ADD, SET
 from dmsgd.compiled.llvm import BLOCK, LANES, LINE_BYTES, call, doubles_at, ints_at, shift
-from dmsgd.compiled.microkernels import PANEL
 from dmsgd.compiled.philox import uniforms
 
 #: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
 W_UPDATE_BLOCK = 8
 
 #: The share of R^k that is left when W is formed.
-FORMED_AT = 0.4
+FORMED_AT = 0.35
 
-#: Up to this k a block of proposals is one strip.
+#: Up to this k a block of proposals is decided as a whole, not in strips.
 WIDE_UP_TO = 128
 
-#: Columns of W that are updated together, and rows that are formed together: they stay in a cache.
-COLUMNS, ROWS = 128, 64
+#: W is formed early if groups have fewer reflections than this on average.
+PER_GROUP = 16
 
 #: What one draw works on.
 WORK = Table(
     k=int64,  # items of a batch
-    height=int64,  # k rounded up to a multiple of PANEL
-    length=int64,  # numbers from one reflection to the next: those at a place are not one cache set
-    width=int64,  # proposals that are decided before the next are multiplied by their reflections
+    length=int64,  # numbers in a row of W: k or more, so that columns do not share a cache set
+    width=int64,  # columns of a strip; those of a block where there are no strips
     left=int64,  # items that the draw still lacks: the dimension of the subspace
     groups=int64,  # groups of reflections, until W is formed
     formed=int64,  # whether W is formed
@@ -76,12 +77,12 @@ WORK = Table(
     out=int64_ptr,  # (size, k)
     size=int64,
     # Arrays in `Workspace.room`; those without a comment are scratch.
-    W=float64_ptr,  # W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL
+    W=float64_ptr,  # rows of `length`
     W32=float32_ptr,  # the same in single precision
     Z=float64_ptr,  # coordinates of proposals in the subspace, one proposal per column
-    reflections=float64_ptr,  # of all groups, I + V S Vᵀ, one per row: they are Vᵀ
+    reflections=float64_ptr,  # R of all groups, one reflection per row
     S=float64_ptr,  # of all groups
-    V=float64_ptr,  # of the current group
+    V=float64_ptr,  # Rᵀ of the current group
     taus=float64_ptr,  # the factors of its reflections
     spans=int64_ptr,  # axes of each group
     counts=int64_ptr,  # reflections in each group
@@ -102,20 +103,24 @@ WORK = Table(
 )
 
 
+def row_length(k: int) -> int:
+    """Return how many numbers are in a row of W, and in a reflection."""
+    return -(-k // BLOCK) * BLOCK + LANES
+
+
 def array_sizes(k: int) -> dict[str, int]:
     """Return how many numbers of 8 bytes each array takes."""
-    height, groups = -(-k // PANEL) * PANEL, k // PANEL + 2
-    panels, proposals = (max(height, BLOCK) + LANES) * BLOCK, (k + PANEL) * BLOCK
-    per_proposal = "taus", "y", "squares", "norms", "targets"
+    length, groups = row_length(k), k // PER_GROUP + 2
+    block, proposals = (BLOCK + LANES) * BLOCK, length * BLOCK
+    per_proposal = ("taus", "y", "squares", "norms", "targets")
     return {
         "spans": groups, "counts": groups, "J": k,
         "items": 2 * BLOCK, "thresholds": 2 * BLOCK, "columns": BLOCK,
-        "W": height * height, "W32": height * height // 2,
-        **dict.fromkeys(("Z", "V", "U", "U2"), panels),
-        "reflections": groups * (height + LANES) * BLOCK, "S": groups * BLOCK * BLOCK,
-        **dict.fromkeys(per_proposal, BLOCK),
-        "uniforms": max(3 * BLOCK, k + 1), "X": proposals, "singles": proposals,
-        "strip": (height + 4) * LANES,
+        "W": length * length, "W32": length * length // 2,
+        **dict.fromkeys(("X", "Z", "V", "singles"), proposals),
+        "reflections": groups * length * BLOCK, "S": groups * BLOCK * BLOCK,
+        **dict.fromkeys(("U", "U2"), block), **dict.fromkeys(per_proposal, BLOCK),
+        "uniforms": max(3 * BLOCK, k + 1), "strip": length * LANES,
     }  # fmt: skip
 
 
@@ -134,16 +139,9 @@ class Workspace:
         self.address = address(self.room, np.float64)
         #: What `fields` has the addresses of, beside `room`.
         self.buffers: Any = None
-        height = -(-k // PANEL) * PANEL
         callbacks = {"product": la.product, "random": uniforms, "accept": accept}
-        WORK.fill(
-            self.fields,
-            k=k,
-            height=height,
-            length=height + LANES,
-            **callbacks,
-            width=BLOCK if k <= WIDE_UP_TO else LANES,
-        )
+        width = BLOCK if k <= WIDE_UP_TO else LANES
+        WORK.fill(self.fields, k=k, length=row_length(k), width=width, **callbacks)
         place = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
         for name, size in sizes.items():  # each array has whole cache lines
             self.fields[name] = place
@@ -166,73 +164,62 @@ def group_factors(work, group):
     return rows, shift(doubles_at(work.S), group * BLOCK * BLOCK)
 
 
-@inlined
-def apply_reflections(work, group, Z, size):
+@helper
+def apply_reflections(work, group, Z, row, size):
     """Z = ((I + Rᵀ S R) Z)[:-count] with R and S of this group, of the first `size` columns."""
     span, count, length = ints_at(work.spans)[group], ints_at(work.counts)[group], work.length
     R, S = group_factors(work, group)
-    U, U2 = (doubles_at(work.U), BLOCK, PANEL), (doubles_at(work.U2), BLOCK, PANEL)
-    panels = (Z, BLOCK, PANEL)
-    call(work.product, (R, length, 1), panels, U, count, span, size, SET)
+    U, U2, Z = (doubles_at(work.U), BLOCK), (doubles_at(work.U2), BLOCK), (Z, row)
+    call(work.product, (R, length, 1), Z, U, count, span, size, SET)
     call(work.product, (S, BLOCK, 1), U, U2, count, count, size, SET)
-    call(work.product, (R, 1, length), U2, panels, span - count, count, size, ADD)
+    call(work.product, (R, 1, length), U2, Z, span - count, count, size, ADD)
 
 
 @helper
 def extend_group(work, group, span, before, count):
-    """The reflections from `before` to `count` come into V and S of the current group."""
+    """The reflections from `before` to `count` come into S of a group, with V = Rᵀ for it."""
     length, V, gram = work.length, doubles_at(work.V), doubles_at(work.U)
     R, S = group_factors(work, group)
     for i in range(span):
         for j in range(before, count):
             V[i * BLOCK + j] = R[j * length + i]
-    rows, right = (shift(gram, before * BLOCK), BLOCK, PANEL), (V, BLOCK, PANEL)
-    new = shift(R, before * length), length, 1
-    call(work.product, new, right, rows, count - before, span, count, SET)
+    new, rows = (shift(R, before * length), length, 1), (shift(gram, before * BLOCK), BLOCK)
+    call(work.product, new, (V, BLOCK), rows, count - before, span, count, SET)
     la.compact_wy(gram, doubles_at(work.taus), before, count, S)
     ints_at(work.spans)[group], ints_at(work.counts)[group] = span, count
 
 
 @helper
 def update_W(work):
-    """W = ((I + V S Vᵀ) W)[:-count] with the current group."""
-    k, height, left, length = work.k, work.height, work.left, work.length
-    W, V, (R, S) = doubles_at(work.W), doubles_at(work.V), group_factors(work, 0)
-    U, U2 = doubles_at(work.U), (doubles_at(work.U2), length, PANEL)
-    span, count = ints_at(work.spans)[0], ints_at(work.counts)[0]
-    call(work.product, (S, 1, BLOCK), (R, length, PANEL), U2, count, count, left, SET)
-    for start in range(0, k, COLUMNS):
-        columns, own = min(COLUMNS, k - start), shift(W, start * PANEL)
-        for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
-            part, size = (shift(own, first * height), PANEL, 1), min(PANEL, span - first)
-            rows, out = (shift(V, first * BLOCK), BLOCK, PANEL), (U, BLOCK, PANEL)
-            call(work.product, part, rows, out, columns, size, count, SET if first == 0 else ADD)
-        panels = (own, PANEL, height * PANEL)
-        call(work.product, (U, BLOCK, 1), U2, panels, columns, count, left, ADD)
+    """W = ((I + Rᵀ S R) W)[:-count] with the current group."""
+    for start in range(0, work.k, BLOCK):
+        part, size = shift(doubles_at(work.W), start), min(BLOCK, work.k - start)
+        apply_reflections(work, 0, part, work.length, size)
     work.pending, work.changed = 0, 1
 
 
 @helper
 def form_W(work):
-    """Form W: the first columns of the identity, multiplied by all groups from last to first."""
-    left, panel, W = work.left, work.height * PANEL, doubles_at(work.W)
-    length = work.length
-    for i in range((left + PANEL - 1) // PANEL * panel):
-        W[i] = 0.0
-    for i in range(left):
-        W[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
-    U = (doubles_at(work.U), PANEL, BLOCK * PANEL)
-    U2 = (doubles_at(work.U2), PANEL, BLOCK * PANEL)
-    for start in range(0, left, ROWS):
-        rows, panels = min(ROWS, left - start), (shift(W, start * work.height), PANEL, panel)
-        reached = left
+    """Form W: the first rows of the identity, multiplied by all groups from last to first."""
+    k, length, left = work.k, work.length, work.left
+    W, Z, rows = doubles_at(work.W), doubles_at(work.Z), (doubles_at(work.Z), BLOCK)
+    U, U2 = (doubles_at(work.U), BLOCK), (doubles_at(work.U2), BLOCK)
+    for start in range(0, left, BLOCK):  # rows of W are columns of Z
+        size, reached = min(BLOCK, left - start), left
+        for i in range((k + LANES) * BLOCK):
+            Z[i] = 0.0
+        for i in range(size):
+            Z[(start + i) * BLOCK + i] = 1.0
         for group in range(work.groups - 1, -1, -1):
             span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
             R, S = group_factors(work, group)
-            call(work.product, (R, length, 1), panels, U, count, reached, rows, SET)
-            call(work.product, (S, 1, BLOCK), U, U2, count, count, rows, SET)
-            call(work.product, (R, 1, length), U2, panels, span, count, rows, ADD)
+            call(work.product, (R, length, 1), rows, U, count, reached, size, SET)
+            call(work.product, (S, 1, BLOCK), U, U2, count, count, size, SET)
+            call(work.product, (R, 1, length), U2, rows, span, count, size, ADD)
             reached = span
+        for c in range(k):
+            for i in range(size):
+                W[(start + i) * length + c] = Z[c * BLOCK + i]
     work.groups, work.formed, work.changed = 0, 1, 1
 
 
@@ -243,20 +230,17 @@ def accept(work, items, X, thresholds, size, out):
     X has their coordinates as columns, and is overwritten. A proposal is accepted if its projection
     on the subspace has more than `threshold` of its squared length.
     """
-    k, height, left = work.k, work.height, work.left
+    k, length, left = work.k, work.length, work.left
     squares, norms = doubles_at(work.squares), doubles_at(work.norms)
     kernels.column_squares(X, k, norms)
     Z = X
     if work.formed:
         if work.pending + size > BLOCK:  # there may be no room for all reflections
             update_W(work)
-        W, Z = doubles_at(work.W), doubles_at(work.Z)
-        for start in range(0, left + work.pending, PANEL):  # Z = W @ X
-            some, panel = min(PANEL, left + work.pending - start), shift(W, start * height)
-            right, here = (X, BLOCK, PANEL), (shift(Z, start * BLOCK), BLOCK, PANEL)
-            call(work.product, (panel, 1, PANEL), right, here, some, k, size, SET)
+        W, Z = (doubles_at(work.W), length, 1), doubles_at(work.Z)
+        call(work.product, W, (X, BLOCK), (Z, BLOCK), left + work.pending, k, size, SET)
     for group in range(work.groups):
-        apply_reflections(work, group, Z, size)
+        apply_reflections(work, group, Z, BLOCK, size)
     group, first, strip = work.groups, work.pending, doubles_at(work.strip)
     R, _ = group_factors(work, group)
     taus, y, width = doubles_at(work.taus), doubles_at(work.y), work.width
@@ -264,7 +248,7 @@ def accept(work, items, X, thresholds, size, out):
     for start in range(0, size, width):
         part, before = shift(Z, start), count
         if count > 0:
-            apply_reflections(work, group, part, min(width, size - start))
+            apply_reflections(work, group, part, BLOCK, min(width, size - start))
         if width < BLOCK:
             kernels.take_strip(part, span - count, strip)
             part = strip
@@ -277,9 +261,9 @@ def accept(work, items, X, thresholds, size, out):
             if rest == 1:
                 work.left = 0
                 return 0
-            v = shift(R, count * work.length)
+            v = shift(R, count * length)
             taus[count] = la.reflect(part, rest, width, p - start, v, y, squares)
-            for i in range(rest, min(span + PANEL, height)):
+            for i in range(rest, span + LANES):  # a tile of rows may end there
                 v[i] = 0.0
             count += 1
         if count > before:
@@ -293,6 +277,6 @@ def accept(work, items, X, thresholds, size, out):
             update_W(work)
     else:
         work.groups += 1
-        if work.left <= FORMED_AT * k or group == k // PANEL:
+        if work.left <= FORMED_AT * k or group == k // PER_GROUP:
             form_W(work)
     return span - count

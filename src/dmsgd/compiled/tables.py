@@ -38,7 +38,7 @@ from dmsgd.compiled.llvm import (
     singles_at,
     uint32s_at,
 )
-from dmsgd.compiled.microkernels import FRACTIONS, GROUP, PANEL, TABLE_LINE
+from dmsgd.compiled.microkernels import FRACTIONS, GROUP, TABLE_LINE
 from dmsgd.compiled.projection import WORK
 
 #: Rows of V that are prefetched before they are read.
@@ -173,8 +173,8 @@ def prefilter(source, work, chosen, items, thresholds):
     Both sides are computed in single precision with bounds on the rounding, and those that stay are
     decided by `projection.accept`, so draws do not depend on it.
     """
-    k, height, rows = work.k, work.height, work.left + work.pending
-    int8_rows, panel = bytes_at(source.int8_rows), height * PANEL
+    k, length, rows = work.k, work.length, work.left + work.pending
+    int8_rows = bytes_at(source.int8_rows)
     places, W32 = ints_at(work.columns), singles_at(work.W32)
     for p in range(BLOCK):
         places[p] = items[p] * source.int8_width
@@ -186,12 +186,12 @@ def prefilter(source, work, chosen, items, thresholds):
                 prefetch(shift(int8_rows, places[p] + line * LINE_BYTES))
     if work.changed != 0:
         W = doubles_at(work.W)
-        for i in range((rows + PANEL - 1) // PANEL * panel):
+        for i in range(rows * length):
             W32[i] = np.float32(W[i])
         work.changed = 0
     q = singles_at(work.singles)
     Z = shift(q, k * BLOCK)
-    full, rest = shift(Z, height * BLOCK), shift(Z, (height + 1) * BLOCK)
+    full, rest = shift(Z, length * BLOCK), shift(Z, (length + 1) * BLOCK)
     for c in range(k):
         column, row = shift(int8_rows, chosen[c]), shift(q, c * BLOCK)
         for p in range(BLOCK):
@@ -199,12 +199,10 @@ def prefilter(source, work, chosen, items, thresholds):
     for t in range(0, k, INNER):
         some, part = min(INNER, k - t), shift(q, t * BLOCK)
         for i in range(0, rows, kernels.SINGLE_ROWS):
-            left = shift(W32, i // PANEL * panel + t * PANEL + i % PANEL)
+            left = shift(W32, i * length + t)
             for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
                 right, place = shift(part, j), shift(Z, i * BLOCK + j)
-                kernels.single_tile(
-                    left, 1, PANEL, right, BLOCK, PANEL, place, BLOCK, PANEL, some, t > 0
-                )
+                kernels.single_tile(left, length, 1, right, BLOCK, place, BLOCK, some, t > 0)
     kernels.single_column_squares(q, k, full)
     kernels.single_column_squares(Z, rows, rest)
     unit = 2.0**-23 * (k + 8)  # more than the rounding of a sum of k products
