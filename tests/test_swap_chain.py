@@ -120,7 +120,13 @@ def test_compiled_steps_have_the_transition_probabilities(name):
     assert chi2.sf(statistic, cells) > ERROR_RATE
 
 
-@pytest.mark.parametrize("name", KERNELS)
+#: Whose steps are those of the others: `make test-long` draws from them.
+SIMPLE = {"linear, full rank", "linear, k = 1", "a zero row"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SIMPLE)) for name in KERNELS]
+)
 def test_draws_follow_the_law(name):
     kernel, k = KERNELS[name]
     size = 2_000 if "sparse" in name else 20_000
