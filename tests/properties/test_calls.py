@@ -44,6 +44,7 @@ INTERNAL = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::dmsgd.KernelWarning")  # of a design that is an argument
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data())
 def test_a_call_ends_well(name, data):
