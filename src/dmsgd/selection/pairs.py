@@ -235,7 +235,8 @@ def first_of_groups(pairs: IntArray, group: IntArray) -> IntArray:
 def joining(pairs: IntArray, n: int) -> IntArray:
     """Return the places of pairs that join n groups as all of these pairs do: a spanning forest."""
     first = np.unique(pairs, axis=0, return_index=True)[1]
-    graph = sparse.coo_array((first + 1.0, tuple(pairs[first].T)), shape=(n, n))
+    ends = pairs[first].T.astype(np.int32)  # SciPy 1.12 takes no others
+    graph = sparse.coo_array((first + 1.0, tuple(ends)), shape=(n, n))
     return np.asarray(minimum_spanning_tree(graph.tocsr()).data, dtype=np.int64) - 1
 
 
