@@ -105,18 +105,21 @@ def _strip_kernels(width: int) -> Any:
 
     def down_rows(code: Code, rows: Any, out: Any, vectors: range, factors: Any) -> None:
         """Write Σ_i a_i b_i to these vectors of `out`; factors(i) has (a_i, b_i) for each."""
-        sums = code.sums(step * len(vectors))
+        count = len(vectors)
+        sums = code.sums(step * count)
+        parts = [sums[q * count : (q + 1) * count] for q in range(step)]
         steps = code.builder.udiv(code.builder.add(rows, INDEX(step - 1)), INDEX(step))
         with code.loop(steps) as loop:
             first = code.builder.mul(loop.index, INDEX(step))
-            for q in range(step):
+            for q, part in enumerate(parts):
                 pairs = factors(code.builder.add(first, INDEX(q)))
-                for variable, (a, b) in zip(sums[q:] if step > 1 else sums, pairs, strict=False):
+                for variable, (a, b) in zip(part, pairs, strict=True):
                     code.accumulate(a, b, variable)
-        totals, add = [code.builder.load(each, typ=DOUBLES) for each in sums], code.builder.fadd
-        if step > 1:
-            totals = [add(add(totals[0], totals[1]), add(totals[2], totals[3]))]
-        for total, j in zip(totals, vectors, strict=True):
+        totals = [[code.builder.load(each, typ=DOUBLES) for each in part] for part in parts]
+        while len(totals) > 1:  # 0 + 1 and 2 + 3, then both
+            halves = zip(totals[::2], totals[1::2], strict=True)
+            totals = [[*map(code.builder.fadd, one, other)] for one, other in halves]
+        for total, j in zip(totals[0], vectors, strict=True):
             code.store(total, code.element(out, j, kind=DOUBLES))
 
     def row(code: Code, strip: Any, i: Any, vectors: range) -> list[Any]:

@@ -26,7 +26,7 @@ INT8_COLUMNS = 64
 #: Multiplications of a batch, in k³: 3 of many items, more where k is close to n.
 PRODUCTS = 10.0
 
-#: The scratch of batches up to this size, at most 25 MB, is kept from one call to the next.
+#: The scratch of batches up to this size, at most 32 MB a thread, is kept from call to call.
 KEPT_UP_TO = 1024
 
 
