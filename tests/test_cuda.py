@@ -143,32 +143,56 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     check_rows(X, k, 2000 if k < 100 else 200)
 
 
-@pytest.mark.parametrize("k", [57, 200])
+@pytest.mark.parametrize("largest", [384, 768, 2048, 2**31])
+def test_rounds_of_any_size_decide_alike(largest, monkeypatch):
+    from dmsgd.samplers.cuda import large_batches
+
+    sizes = large_batches.BLOCKS[largest]
+    monkeypatch.setattr(large_batches, "BLOCKS", {2**31: sizes})
+    X = np.random.default_rng(0).normal(size=(2000, 420)) / np.arange(1, 421) ** 0.5
+    check_rows(X, 401, 100)
+
+
+def test_float16_is_added_up_in_float32_whatever_torch_may_do():
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, "allow_fp16_accumulation"):
+        pytest.skip("this torch never adds up in float16")
+    X = np.random.default_rng(0).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
+    matmul.allow_fp16_accumulation = True
+    try:
+        check_rows(X, 301, 200)
+    finally:
+        matmul.allow_fp16_accumulation = False
+
+
+@pytest.mark.parametrize("k", [57, 200, 300])
 def test_without_memory_for_rows_in_float16_sets_are_the_same(k, monkeypatch):
     monkeypatch.setattr("dmsgd.samplers.cuda.sampler.rows_to_screen", lambda V: V)
     X = np.random.default_rng(k).normal(size=(2000, 321)) / np.arange(1, 322) ** 0.5
     check_rows(X, k, 200)
 
 
-@pytest.mark.parametrize("k", [57, 200])
+@pytest.mark.parametrize("k", [57, 200, 300])
 def test_near_duplicates_are_decided_as_on_the_processor(k):
     """Float16 does not tell them apart."""
     rng = np.random.default_rng(k)
-    X = rng.normal(size=(400, 220)) / np.arange(1, 221) ** 0.25
+    X = rng.normal(size=(400, 320)) / np.arange(1, 321) ** 0.25
     check_rows(np.vstack([X, X + 1e-5 * rng.normal(size=X.shape)]), k, 200)
 
 
-def test_items_of_which_little_is_left_are_projected_again(monkeypatch):
-    """With the threshold so high that most rows of Q are."""
-    from dmsgd.samplers.cuda import program, sampler
+@pytest.mark.parametrize("k", [100, 300])
+def test_items_of_which_little_is_left_are_projected_again(k, monkeypatch):
+    """With the threshold so high that most directions are made orthogonal again."""
+    from dmsgd.samplers.cuda import large_batches, program, sampler
 
     class Often(program.Program):
         def __init__(self, files, device, **constants):
             super().__init__(files, device, **constants, CLOSE=0.3)
 
     monkeypatch.setattr(sampler, "program", Often)
-    X = np.random.default_rng(0).normal(size=(1000, 200)) / np.arange(1, 201) ** 0.5
-    check_rows(X, 100, 200)
+    monkeypatch.setattr(large_batches, "program", Often)
+    X = np.random.default_rng(0).normal(size=(1000, 320)) / np.arange(1, 321) ** 0.5
+    check_rows(X, k, 200)
 
 
 def test_set_up_on_the_card_gives_the_same_draws():

@@ -4,8 +4,9 @@ A round proposes items until about `block` of them may be accepted, projects the
 that the accepted items leave, decides in order by their Gram matrix, and reflects the subspace so
 that the accepted directions are its last axes, which are dropped. While more than FORMED_AT of R^k
 is left, proposals go through the reflections of one round after the other; then W, whose rows are a
-basis of the subspace, is formed from all, as in `dmsgd.compiled.projection`. About 2.8k³ operations
-per batch, in k / block rounds.
+basis of the subspace, is formed from all, as in `dmsgd.compiled.projection`. From then on, most
+proposals are rejected by products in float16, and float64 decides on the others. About 2.3k³
+operations in float64 per batch, in k / block rounds.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from dmsgd.samplers.cuda.program import program
+from dmsgd.samplers.cuda.program import most_bytes, program
 
-FILES, REAL = ("philox.cuh", "tables.cuh", "large_batches.cu"), torch.float64
+FILES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "large_batches.cu")
+REAL = torch.float64
 
-#: Proposals that a round decides on, at most, by the largest k.
-BLOCKS = {256: 32, 2048: 96, 2**31: 128}
-#: The expected share of them; proposals beyond `block` are left to the next round.
+#: By the largest k: how many candidates a round decides on, how many it accepts, at most, and what
+#: the number of its proposals is a multiple of.
+BLOCKS = {384: (56, 48, 8), 768: (80, 64, 8), 2048: (112, 96, 8), 2**31: (160, 128, 32)}
+#: The expected share of the candidates; proposals beyond them are left to the next round.
 FILLED = 0.9
 #: The most proposals of a round, as a multiple of k.
 MOST = 2
@@ -32,8 +35,8 @@ FORMED_AT = 0.4
 THREADS = 1024
 #: Products of matrices whose sides are multiples of this are faster.
 TILE = 8
-#: The share of free memory that the draws of a call may take, and their number.
-SHARE, DRAWS = 0.4, 8192
+#: The share of free memory that the draws of a call may take, bytes / k² of each, and their number.
+SHARE, BYTES, DRAWS = 0.4, 24, 8192
 
 
 def whole_tiles(count: int) -> int:
@@ -41,15 +44,29 @@ def whole_tiles(count: int) -> int:
     return -(-count // TILE) * TILE
 
 
-def draw_large(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor) -> int | None:
-    """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure."""
+def products(A: Tensor, B: Tensor) -> Tensor:
+    """Return A Bᵀ of matrices in float16, added up in float32 whatever torch is allowed to do."""
+    rough = getattr(torch.backends.cuda.matmul, "allow_fp16_accumulation", True)  # since torch 2.7
+    if rough or not hasattr(torch.ops.aten.bmm, "dtype"):
+        return torch.bmm(A.float(), B.float().mT)
+    return torch.bmm(A, B.mT, out_dtype=torch.float32)
+
+
+def draw_large(
+    rows: Tensor, tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor
+) -> int | None:
+    """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure.
+
+    rows: see `rows_to_screen`.
+    """
     size, k = out.shape
     free, _ = torch.cuda.mem_get_info(out.device)
     free += torch.cuda.memory_reserved(out.device) - torch.cuda.memory_allocated(out.device)
-    together = max(1, min(DRAWS, int(SHARE * free) // (8 * k * k * (2 + MOST))))
+    together = max(1, min(DRAWS, int(SHARE * free) // (BYTES * k * k)))
     for first in range(0, size, together):
         part = slice(first, first + together)
-        failed = LargeBatches(tables, J[part], key, start + first, out[part]).run()
+        draws = LargeBatches(rows, tables, J[part], key, start + first, out[part])
+        failed = draws.run()
         if failed is not None:
             return first + failed
     return None
@@ -62,20 +79,31 @@ class LargeBatches:
     ids:        which rows of `out` are not complete yet.
     at:         the next proposal of each.
     items_left: how many items it lacks.
-    groups:     Y, T, rest: reflections I - Yᵀ T Y of each round, and how many axes they leave at
+    groups:     Y, T Y, rest: reflections I - Yᵀ T Y of each round, and how many axes they leave at
                 most, until W is formed.
     W:          (draws, rows, k), where rows beyond items_left are zero, or None.
     """
 
     def __init__(
-        self, tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor
+        self,
+        rows: Tensor,
+        tables: tuple[Any, ...],
+        J: Tensor,
+        key: int,
+        start: int,
+        out: Tensor,
     ) -> None:
-        self.tables, self.J, self.out = tables, J, out
+        self.rows, self.tables, self.J, self.out = rows, tables, J, out
         self.number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
-        self.k = int(out.shape[1])
-        self.block = next(block for most, block in BLOCKS.items() if self.k <= most)
-        self.kernels = program(FILES, int(out.device.index), MOST=self.block)
-        self.ids = torch.arange(len(out), dtype=torch.int32, device=out.device)
+        self.k, device = int(out.shape[1]), out.device
+        sizes = next(sizes for most, sizes in BLOCKS.items() if self.k <= most)
+        self.block, self.most, self.step = sizes
+        room = most_bytes(torch.cuda.get_device_properties(device)) - 16 * self.most
+        while 8 * self.block**2 > room:
+            self.block -= TILE
+        constants = {"MOST": self.most, "HALVES": int(rows.dtype == torch.float16)}
+        self.kernels = program(FILES, int(device.index), **constants)
+        self.ids = torch.arange(len(out), dtype=torch.int32, device=device)
         self.at = torch.zeros_like(self.ids)
         self.items_left = torch.full_like(self.ids, self.k)
         self.groups: list[tuple[Tensor, Tensor, int]] = []
@@ -96,34 +124,45 @@ class LargeBatches:
         rows: how many they lack before.
         """
         k, B, draws = self.k, self.block, len(self.ids)
-        P = whole_tiles(min(max(B, int(FILLED * B * k / rows)), max(B, MOST * k)))
+        P = min(max(B, int(FILLED * B * k / rows)), max(B, MOST * k))
+        P = (P + self.step // 2) // self.step * self.step
         rows = min(whole_tiles(rows), k)  # the rows that this adds are zero
         room = self.out.new_empty
-        X, items = room((draws, P, k), dtype=REAL), room((draws, P), dtype=torch.int32)
-        goals, opened = room((draws, P), dtype=REAL), room((draws, P), dtype=torch.uint8)
+        items, levels = room((draws, P), dtype=torch.int32), room((draws, P), dtype=REAL)
         self.kernels(
-            "propose", (P // 8, draws), 256, *self.tables, self.J, k, *self.number,
-            self.ids, self.at, P, X, items, goals,
+            "find", (-(-P // 128), draws), 128, *self.tables, self.J, k, *self.number,
+            self.ids, self.at, P, items, levels,
         )  # fmt: skip
-        Z = self.project(X, rows)
-        length, left = Z.shape[2], self.items_left
-        self.kernels("measure", (P // 8, draws), 256, Z, P, length, left, goals, opened)
-        where, counts = room((draws, B), dtype=torch.int32), room(draws, dtype=torch.int32)
-        self.kernels("first_open", (draws, 1), 256, opened, P, B, where, self.at)
-        F, C = room((draws, B, rows), dtype=REAL), room((draws, B, B), dtype=REAL)
-        self.kernels("pick", (B, draws), 128, Z, P, length, B, where, left, rows, F)
-        G = torch.bmm(F, F.mT)
+        where, chosen, ends = room((3, draws, B), dtype=torch.int32)
+        goals, opened = room((draws, B), dtype=REAL), room((draws, P), dtype=torch.uint8)
+        first_open = opened, P, B, items, levels, where, chosen, goals, ends
+        left, (counts, close) = self.items_left, room((2, draws), dtype=torch.int32)
+        if self.W is None:
+            Z = self.project(self.gather(items, levels))
+            length = Z.shape[2]
+            self.kernels("measure", (P // 8, draws), 256, Z, P, length, left, levels, opened)
+            self.kernels("first_open", (draws, 1), 256, *first_open)
+            F = room((draws, B, rows), dtype=REAL)
+            self.kernels("pick", (B, draws), 128, Z, P, length, B, where, left, rows, F)
+            del Z
+        else:
+            self.screen(items, levels, rows, opened)
+            self.kernels("first_open", (draws, 1), 256, *first_open)
+            F = torch.bmm(self.gather(chosen, goals), self.W[:, :rows].mT)
+        G, C = torch.bmm(F, F.mT), room((draws, B, B), dtype=REAL)
         self.kernels(
-            "decide", (draws, 1), THREADS, G, B, where, items, goals, P, k, self.ids, left,
-            counts, C, self.out, shared=8 * B * B,
+            "decide", (draws, 1), THREADS, G, B, where, chosen, goals, ends, k, self.ids, left,
+            self.at, counts, close, C, self.out, shared=8 * B * B,
         )  # fmt: skip
-        del X, Z
         after = left - counts
-        most, rest, active = torch.stack(
-            (counts.max(), after.max(), (after > 0).sum().to(torch.int32))
+        most, rest, active, any_close = torch.stack(
+            (counts.max(), after.max(), (after > 0).sum().to(torch.int32), close.max())
         ).tolist()
         if rest > 0 and most > 0:
-            self.reflect(torch.bmm(C[:, : whole_tiles(most)], F), counts, rows, int(rest))
+            Y = torch.bmm(C[:, : whole_tiles(most)], F)
+            if any_close:  # one Newton step to orthonormal rows squares the rounding error
+                Y = torch.baddbmm(Y, torch.bmm(Y, Y.mT), Y, beta=1.5, alpha=-0.5)
+            self.reflect(Y, counts, rows, int(rest))
         self.items_left = after
         if 0 < rest <= FORMED_AT * k or 0 < active <= draws // 2:
             self.form(int(rest))
@@ -134,34 +173,71 @@ class LargeBatches:
                 self.W = self.W.index_select(0, kept)
         return int(rest)
 
+    def gather(self, items: Tensor, levels: Tensor) -> Tensor:
+        """Return the items' rows of V, and multiply the levels by their squares."""
+        draws, P = items.shape
+        X = self.out.new_empty((draws, P, self.k), dtype=REAL)
+        V, r = self.tables[0], self.tables[5]
+        self.kernels(
+            "gather", (-(-P // 8), draws), 256, V, r, self.J, self.k, self.ids, P, items, X, levels
+        )
+        return X
+
+    def screen(self, items: Tensor, levels: Tensor, rows: int, opened: Tensor) -> None:
+        """Say of which proposals more than their level may be left, by products in float16."""
+        (draws, P), k, L = items.shape, self.k, whole_tiles(self.k)
+        assert self.W is not None
+        room, errors = self.out.new_empty, torch.zeros(draws, dtype=REAL, device=self.out.device)
+        X, squares = room((draws, P, L), dtype=torch.float16), room((draws, P), dtype=REAL)
+        self.kernels(
+            "gather_halves", (-(-P // 32), draws), 256, self.rows, self.tables[5], self.J, k, L,
+            self.ids, P, items, X, squares,
+        )  # fmt: skip
+        H = room((draws, rows, L), dtype=torch.float16)
+        self.kernels("halve", (rows, draws), 256, self.W, self.W.shape[1], k, rows, L, H, errors)
+        S = products(X, H)
+        self.kernels(
+            "screen", (P // 8, draws), 256, S, P, rows, k, squares, levels, errors,
+            self.items_left, opened,
+        )  # fmt: skip
+
     def reflect(self, Y: Tensor, counts: Tensor, rows: int, rest: int) -> None:
         """Reflect the subspaces so that the rows of Y, orthonormal up to rounding, are last axes.
 
         At most `rest` axes are left then.
         """
         draws, M, k = len(self.ids), Y.shape[1], self.k
-        # One Newton step to the nearest orthonormal rows squares the rounding error.
-        Y = torch.baddbmm(Y, torch.bmm(Y, Y.mT), Y, beta=1.5, alpha=-0.5)
         T = Y.new_empty((draws, M, M))
         self.kernels(
             "reflect", (draws, 1), THREADS, Y, M, rows, self.items_left, counts, T, shared=8 * M * M
         )
+        TY = torch.bmm(T, Y)
         if self.W is None:
-            self.groups.append((Y, T, rest))
+            self.append(Y, TY, rest)
             return
-        part = self.W[:, :rows]
-        part.baddbmm_(Y.mT, torch.bmm(T, torch.bmm(Y, part)), alpha=-1.0)
+        kept = min(whole_tiles(rest), rows)
+        change = torch.bmm(TY, self.W[:, :rows])
+        self.W[:, :kept].baddbmm_(Y[:, :, :kept].mT, change, alpha=-1.0)
         self.kernels("drop", (M, draws), 128, self.W, self.W.shape[1], k, self.items_left, counts)
 
-    def project(self, X: Tensor, rows: int) -> Tensor:
+    def append(self, Y: Tensor, TY: Tensor, rest: int) -> None:
+        """Append a reflection to the groups; two rounds share one: larger products are faster."""
+        if self.groups and self.groups[-1][0].shape[1] <= self.most:
+            before, TB, _ = self.groups.pop()
+            length = Y.shape[2]
+            both = torch.bmm(torch.bmm(TY, before[:, :, :length].mT), TB).neg_()
+            both[:, :, :length] += TY
+            Y = torch.nn.functional.pad(Y, (0, before.shape[2] - length))
+            Y, TY = torch.cat((before, Y), dim=1), torch.cat((TB, both), dim=1)
+        self.groups.append((Y, TY, rest))
+
+    def project(self, X: Tensor) -> Tensor:
         """Return coordinates of proposals in the subspaces; those beyond items_left do not count.
 
-        They may be written where X is.
+        They are written where X is.
         """
-        if self.W is not None:
-            return torch.bmm(X, self.W[:, :rows].mT)
-        for Y, T, rest in self.groups:
-            U = torch.bmm(torch.bmm(X[:, :, : Y.shape[2]], Y.mT), T.mT)
+        for Y, TY, rest in self.groups:
+            U = torch.bmm(X[:, :, : Y.shape[2]], TY.mT)
             X[:, :, :rest].baddbmm_(U, Y[:, :, :rest], alpha=-1.0)
         return X
 
@@ -174,6 +250,6 @@ class LargeBatches:
         self.W = torch.zeros((len(used), rows, self.k), dtype=REAL, device=device)
         self.W.diagonal(dim1=1, dim2=2).copy_(used)
         while self.groups:
-            Y, T, _ = self.groups.pop()
+            Y, TY, _ = self.groups.pop()
             part = self.W[:, :, : Y.shape[2]]
-            part.baddbmm_(torch.bmm(torch.bmm(part, Y.mT), T), Y, alpha=-1.0)
+            part.baddbmm_(torch.bmm(part, Y.mT), TY, alpha=-1.0)

@@ -1,6 +1,9 @@
-// What small and medium batches ask of a GPU: matrix units, float16, and sums over lanes.
+// What the samplers ask of a GPU: matrix units, float16, and sums over lanes.
 
 #define ALL 0xffffffffu
+#ifndef CLOSE
+#define CLOSE 1e-3  // what is left of an item, below which its direction is made orthogonal again
+#endif
 
 // D (8 x 8) += A (8 x 4) B (4 x 8): lane l holds A[l/4][l%4], B[l%4][l/4], D[l/4][2(l%4) + 0, 1].
 __device__ __forceinline__ void multiply_add(double &d0, double &d1, double a, double b) {
@@ -34,17 +37,26 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], uint4 a, u32 b0, u32
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-__device__ __forceinline__ u32 halves(float low, float high) {
-    u32 both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
+__device__ __forceinline__ u32 to_half(float x) {
+    unsigned short half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+    return half;
 }
 
-__device__ __forceinline__ float low_half(u32 both) {
-    float low;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(low) : "h"((unsigned short)both));
-    return low;
+__device__ __forceinline__ float from_half(u32 half) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)half));
+    return x;
 }
+
+// Rows of V to screen: times 2^15 and rounded to float16, or V itself, rounded when it is read.
+#if HALVES
+typedef unsigned short Entry;
+__device__ __forceinline__ u32 half_of(Entry a) { return a; }
+#else
+typedef double Entry;
+__device__ __forceinline__ u32 half_of(Entry a) { return to_half((float)(0x1p15 * a)); }
+#endif
 
 template <class T> __device__ __forceinline__ T over_quad(T x) {  // over lanes with the same l/4
     x += __shfl_xor_sync(ALL, x, 1);

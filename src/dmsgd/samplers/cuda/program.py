@@ -113,6 +113,11 @@ def bindings() -> tuple[Any, Any]:
     return driver, nvrtc
 
 
+def most_bytes(about: Any) -> int:
+    """Return the shared memory that a thread block may have on a GPU of these properties."""
+    return int(getattr(about, "shared_memory_per_block_optin", 48 * 1024))
+
+
 def _compiled(nvrtc: Any, source: str, options: list[str]) -> Any:
     """Return the machine code of a source."""
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"dmsgd.cu", 0, [], []))

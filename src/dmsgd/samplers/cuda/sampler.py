@@ -19,14 +19,14 @@ from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.cuda.large_batches import draw_large
-from dmsgd.samplers.cuda.program import program
+from dmsgd.samplers.cuda.program import most_bytes, program
 from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
 #: Item numbers in the output of one call of the kernels.
 MAX_INDICES = 2**28
 #: Fewer draws per call than this leave parts of the GPU idle. Larger batches are called for fewer
-#: at a time: about k³ = OPERATIONS, half a second, and ITEMS item numbers.
-CHUNK, OPERATIONS, ITEMS = 2048, 2**42, 2**20
+#: at a time: about k³ = OPERATIONS, three quarters of a second, and ITEMS item numbers.
+CHUNK, OPERATIONS, ITEMS = 2048, 2**43, 2**20
 
 #: Rows of V in a group, entries of a line of the tables, and columns that a thread block fills.
 GROUP, LINE, THREADS = 64, 16, 128
@@ -48,11 +48,10 @@ def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
     with torch.cuda.device(device):
         torch.cuda.synchronize()  # V may come from another stream
         tables = cuda_tables(V)
-        draw: Callable[..., int | None] = draw_large
-        if is_small(k, device):
-            draw = draw_small
-        elif is_medium(k, device):
-            draw = partial(draw_medium, rows_to_screen(V))
+        draw: Callable[..., int | None] = draw_small
+        if not is_small(k, device):
+            larger = draw_medium if is_medium(k, device) else draw_large
+            draw = partial(larger, rows_to_screen(V))
         # This copy waits for the tables, too: threads read both on streams of their own.
         log_e = torch.from_numpy(log_polynomials(values, k)).to(device)
 
@@ -119,11 +118,6 @@ def is_medium(k: int, device: torch.device) -> bool:
     """Return whether `draw_medium` serves k: float16 and float64 matrix units, and memory."""
     about = torch.cuda.get_device_properties(device)
     return k <= MOST and about.major >= 8 and medium_bytes(k) <= most_bytes(about)
-
-
-def most_bytes(about: Any) -> int:
-    """Return the shared memory that a thread block may have."""
-    return int(getattr(about, "shared_memory_per_block_optin", 48 * 1024))
 
 
 def warps_for(k: int) -> int:

@@ -12,18 +12,6 @@
 #define AHEAD 4
 #define PARTS ((PADDED + 31) / 32)
 #define TILES ((PADDED / 8 + WARPS - 1) / WARPS)
-#ifndef CLOSE
-#define CLOSE 1e-3  // what is left of an item, below which its row of Q is projected again
-#endif
-
-// Rows of V to screen: times 2^15 and rounded to float16, or V itself, rounded when it is read.
-#if HALVES
-typedef unsigned short Entry;
-__device__ __forceinline__ u32 half_of(Entry a) { return a; }
-#else
-typedef double Entry;
-__device__ __forceinline__ u32 half_of(Entry a) { return halves((float)(0x1p15 * a), 0.0f); }
-#endif
 
 struct Shared {
     uint4 Q[SPANS][SPANS][32];  // in float16: 16 rows, 16 coordinates, as the matrix units take them
@@ -51,9 +39,9 @@ __device__ __forceinline__ int place(int row, int c) {
 __device__ __forceinline__ double put(Shared &m, int row, int c, double y) {
     int at = (row >> 4) * SPANS + (c >> 4), e = (c >> 2) & 3;
     at = (at * 32 + (row & 7) * 4 + (c & 3)) * 8 + 4 * (e >> 1) + 2 * ((row >> 3) & 1) + (e & 1);
-    u32 rounded = halves((float)y, 0.0f);
+    u32 rounded = to_half((float)y);
     ((unsigned short *)m.Q)[at] = (unsigned short)rounded;
-    double error = y - (double)low_half(rounded);
+    double error = y - (double)from_half(rounded);
     return error * error;
 }
 
@@ -93,7 +81,7 @@ __device__ __forceinline__ float gather(
 #pragma unroll
         for (int p = 0; p < PARTS; p++) {
             int c = lane + 32 * p;
-            float a = low_half(x[q][p]);
+            float a = from_half(x[q][p]);
             squares[q] = fmaf(a, a, squares[q]);
             if (c < PADDED) m.rows[warp][c >> 4][16 * q + (c & 15)] = (unsigned short)x[q][p];
         }
