@@ -5,8 +5,8 @@ that the accepted items leave, decides in order by their Gram matrix, and reflec
 that the accepted directions are its last axes, which are dropped. While more than FORMED_AT of R^k
 is left, proposals go through the reflections of one round after the other; then W, whose rows are a
 basis of the subspace, is formed from all, as in `dmsgd.compiled.projection`. From then on, most
-proposals are rejected by products in float16, and float64 decides on the others. About 2.3k³
-operations in float64 per batch, in k / block rounds.
+proposals are rejected by products in float16, and float64 decides on the others. About 2.5k³
+operations in float64 per batch, in k / 100 rounds.
 """
 
 from __future__ import annotations
