@@ -79,8 +79,8 @@ class LargeBatches:
     ids:        which rows of `out` are not complete yet.
     at:         the next proposal of each.
     items_left: how many items it lacks.
-    groups:     Y, T Y, rest: reflections I - Yᵀ T Y of each round, and how many axes they leave at
-                most, until W is formed.
+    groups:     Y, T Y, rest: reflections I - Yᵀ T Y of a round or two, and how many axes they leave
+                at most, until W is formed.
     W:          (draws, rows, k), where rows beyond items_left are zero, or None.
     """
 
