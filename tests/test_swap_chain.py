@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 import dmsgd
-from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
+from contracts import check_determinism, check_draws, check_exchangeable, kdpp_law
 from dmsgd.compiled import swap
 from dmsgd.designs import swap_chain
 from dmsgd.designs.swap_chain import LEAST_STEPS, SwapChain, advance, first_set
@@ -54,19 +53,25 @@ def matrix(kernel):
     return kernel.block(everyone, everyone)
 
 
+def proposals(L, Y):
+    """Every (place, item, new set, probability that the step is a move) of one step from Y."""
+    det = np.linalg.det(L[np.ix_(Y, Y)])
+    for place in range(len(Y)):
+        for item in range(len(L)):
+            new = tuple(sorted(set(Y) - {Y[place]} | {item}))
+            if item in Y:
+                yield place, item, tuple(Y), 0.0
+            else:
+                yield place, item, new, min(1.0, max(np.linalg.det(L[np.ix_(new, new)]), 0.0) / det)
+
+
 def one_step(L, Y):
     """The law of the set after one step from Y, by enumeration: the chain in plain NumPy."""
     n, k = len(L), len(Y)
     law = dict.fromkeys(combinations(range(n), k), 0.0)
-    det = np.linalg.det(L[np.ix_(Y, Y)])
-    for place in range(k):
-        for j in range(n):
-            new = tuple(sorted(set(Y) - {Y[place]} | {j}))
-            moved = 0.0
-            if j not in Y:
-                moved = min(1.0, max(np.linalg.det(L[np.ix_(new, new)]), 0.0) / det)
-                law[new] += moved / (k * n)
-            law[tuple(Y)] += (1 - moved) / (k * n)
+    for _, _, new, moved in proposals(L, Y):
+        law[new] += moved / (k * n)
+        law[tuple(Y)] += (1 - moved) / (k * n)
     return law
 
 
@@ -100,44 +105,40 @@ def test_the_k_dpp_is_the_stationary_law(name):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_compiled_steps_have_the_transition_probabilities(name):
-    L, size = SMALL[name], 3000
-    rng = np.random.default_rng(0)
-    statistic, cells = 0.0, 0
+    """Every proposal from every set is a move if its uniform number is below the probability."""
+    L = SMALL[name]
     for Y in (Y for Y, probability in kdpp_law(L, 2).items() if probability > 0):
-        law = one_step(L, Y)
-        counts = dict.fromkeys(law, 0)
-        for place, item, threshold in zip(
-            rng.integers(2, size=size), rng.integers(6, size=size), rng.random(size), strict=True
-        ):
-            now = np.array(Y)
-            one_step_of(L, now, place, item, threshold)
-            counts[tuple(sorted(now.tolist()))] += 1
-        expected, observed = size * np.array(list(law.values())), np.array(list(counts.values()))
-        assert not observed[expected < 1e-9].any()
-        usual = expected > 5
-        statistic += np.sum((observed[usual] - expected[usual]) ** 2 / expected[usual])
-        cells += usual.sum() - 1
-    assert chi2.sf(statistic, cells) > ERROR_RATE
+        for place, item, new, moved in proposals(L, Y):
+            certain = moved < 1e-9 or moved == 1.0
+            around = (0.0, 0.5, 1 - 1e-9) if certain else (moved * (1 - 1e-9), moved * (1 + 1e-9))
+            for threshold in around:
+                now = np.array(Y)
+                assert one_step_of(L, now, place, item, threshold) == (threshold < moved > 1e-9)
+                expected = new if threshold < moved > 1e-9 else Y
+                assert tuple(sorted(now.tolist())) == expected
 
 
 #: Whose steps are those of the others: `make test-long` draws from them.
 SIMPLE = {"linear, full rank", "linear, k = 1", "a zero row"}
 
 
+# Of 70 sets, 4,000 draws show relative errors of 15 % (root mean square) 99 times in 100, and
+# 20,000 draws those of 7 %. That single steps are right is known from above.
+@pytest.mark.parametrize("size", [4_000, pytest.param(20_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SIMPLE)) for name in KERNELS]
 )
-def test_draws_follow_the_law(name):
+def test_draws_follow_the_law(name, size):
     kernel, k = KERNELS[name]
-    size = 2_000 if "sparse" in name else 20_000
+    size = 2_000 if "sparse" in name else size
     check_draws(SwapChain(kernel, k, burn_in=100, thin=100), kdpp_law(matrix(kernel), k), size)
 
 
 def test_first_sets_of_a_projection_kernel_follow_the_law():
     """Where k is the rank and all eigenvalues are equal, random pivots are already k-DPP draws."""
-    Q = np.linalg.qr(FEATURES)[0]
-    design = SwapChain(dmsgd.kernels.Linear(Q), 4, burn_in=0, chain_length=1)
-    check_draws(design, kdpp_law(Q @ Q.T, 4), 4000)
+    Q = np.linalg.qr(FEATURES[:7, :3])[0]
+    design = SwapChain(dmsgd.kernels.Linear(Q), 3, burn_in=0, chain_length=1)
+    check_draws(design, kdpp_law(Q @ Q.T, 3), 2000)
 
 
 @pytest.mark.long
@@ -162,7 +163,8 @@ def test_errors_fall_as_steps_grow():
 def test_order_within_a_row_is_exchangeable():
     kernel = dmsgd.kernels.Linear(FEATURES)
     chain, exact = SwapChain(kernel, 3, thin=100), dmsgd.KDPP(kernel, 3)
-    check_exchangeable(SimpleNamespace(n=8, k=3, sample=chain.sample, inclusion=exact.inclusion))
+    design = SimpleNamespace(n=8, k=3, sample=chain.sample, inclusion=exact.inclusion)
+    check_exchangeable(design, size=5000)
 
 
 @pytest.mark.parametrize("scale", [0.5, None, 20.0])
