@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 
 import mpmath
@@ -48,27 +49,38 @@ def _determinant(A):
 def inclusion(F, k):
     """Return b of the k-DPP of F Fᵀ, for an (n, d) array F that is taken as exact."""
     with mpmath.workdps(70):
-        B = mpmath.matrix(np.asarray(F).tolist())
-        values, U = mpmath.eigsy(B.T * B if B.cols < B.rows else B * B.T)
+        values, V = _spectrum(tuple(map(tuple, np.asarray(F).tolist())))
         kept = [i for i in range(len(values)) if values[i] > mpmath.mpf(10) ** -45 * max(values)]
-        V = B * U if B.cols < B.rows else U
         lengths = [mpmath.norm(V[:, i]) for i in kept]
         return _weighed(V, kept, lengths, _selection([values[i] for i in kept], k))
+
+
+@cache
+def _spectrum(rows):
+    """Return eigenvalues and eigenvectors of F Fᵀ of any length, which serve several k."""
+    B = mpmath.matrix(rows)
+    values, U = mpmath.eigsy(B.T * B if B.cols < B.rows else B * B.T)
+    return values, B * U if B.cols < B.rows else U
 
 
 def rbf_inclusion(X, scale, k):
     """Return b of the k-DPP of the RBF kernel over the rows of X."""
     with mpmath.workdps(70):
-        rows = [[mpmath.mpf(float(x)) for x in row] for row in np.asarray(X)]
-        gamma = 1 / (2 * mpmath.mpf(float(scale)) ** 2)
-        L = mpmath.matrix(len(rows))
-        for i, x in enumerate(rows):
-            for j, y in enumerate(rows):
-                squares = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
-                L[i, j] = mpmath.exp(-gamma * squares)
-        values, V = mpmath.eigsy(L)
-        everyone = range(len(rows))
-        return _weighed(V, everyone, [1] * len(rows), _selection(list(values), k))
+        values, V = _rbf_spectrum(tuple(map(tuple, np.asarray(X).tolist())), float(scale))
+        return _weighed(V, range(V.rows), [1] * V.rows, _selection(list(values), k))
+
+
+@cache
+def _rbf_spectrum(rows, scale):
+    """Return eigenvalues and eigenvectors, which are asked for with several k."""
+    rows = [[mpmath.mpf(float(x)) for x in row] for row in rows]
+    gamma = 1 / (2 * mpmath.mpf(scale) ** 2)
+    L = mpmath.matrix(len(rows))
+    for i, x in enumerate(rows):
+        for j, y in enumerate(rows):
+            squares = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+            L[i, j] = mpmath.exp(-gamma * squares)
+    return mpmath.eigsy(L)
 
 
 def _weighed(V, kept, lengths, pi):
