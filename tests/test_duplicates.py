@@ -130,8 +130,8 @@ def test_few_pairs_are_compared_at_a_time_for_ctrl_c(monkeypatch):
 def test_short_rows_are_no_farther_apart(directions, kind, monkeypatch):
     """Also where rounding decides: with limits down to 1e-30, and every pair as the limit."""
     monkeypatch.setattr(pairs, "DIRECTIONS", directions)
-    X = RNG.normal(size=(150, 40))
-    X[75:] = X[:75] + 10.0 ** RNG.integers(-15, 0, size=(75, 1)) * RNG.normal(size=(75, 40))
+    X = RNG.normal(size=(60, 40))
+    X[30:] = X[:30] + 10.0 ** RNG.integers(-15, 0, size=(30, 1)) * RNG.normal(size=(30, 40))
     if kind == "near the mean":
         X = 1 + 1e-6 * X
     elif kind == "far from 0":
@@ -142,9 +142,9 @@ def test_short_rows_are_no_farther_apart(directions, kind, monkeypatch):
         X = sparse.csr_array(1 + 1e-7 * X)
     else:
         X = sparse.csr_array(np.where(RNG.random(X.shape) < 0.1, X, 0.0))
-    rows = pairs.Rows(X, np.ones(150))
-    Y, slack = pairs.short_rows(rows, np.arange(150))
-    assert Y.shape == (150, min(directions, 40) + 1)
+    rows = pairs.Rows(X, np.ones(60))
+    Y, slack = pairs.short_rows(rows, np.arange(60))
+    assert Y.shape == (60, min(directions, 40) + 1)
     U = as_dense(X)
     true = ((U[:, None] - U) ** 2).sum(-1)
     apart = ((Y[:, None].astype(float) - Y) ** 2).sum(-1)
@@ -336,14 +336,14 @@ def test_other_forms_of_features(tmp_path):
 
 
 def test_features_in_blocks_are_searched_as_memory_allows(monkeypatch):
-    X = np.repeat(RNG.normal(size=(40_000, 64)), 2, axis=0)
-    monkeypatch.setenv("DMSGD_MEMORY", "100MB")  # all rows would take 41 MB
+    X = np.repeat(RNG.normal(size=(17_000, 64)), 2, axis=0)
+    monkeypatch.setenv("DMSGD_MEMORY", "42MB")  # all rows would take 17 MB
     assert as_features(X).kind == "in slices"
     found = dmsgd.near_duplicates(X)
-    assert (found.searched, len(found.keep())) == (80_000, 40_000)
-    monkeypatch.setenv("DMSGD_MEMORY", "50MB")
+    assert (found.searched, len(found.keep())) == (34_000, 17_000)
+    monkeypatch.setenv("DMSGD_MEMORY", "21MB")
     with pytest.warns(dmsgd.KernelWarning, match="evenly spaced"):
-        assert 10_000 < dmsgd.near_duplicates(X).searched < 80_000
+        assert 4000 < dmsgd.near_duplicates(X).searched < 34_000
 
 
 def test_digits():
