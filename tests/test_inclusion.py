@@ -71,19 +71,20 @@ def test_columns_that_do_not_overlap_are_not_diagonalised():
 
 
 @pytest.mark.parametrize("cores", [1, 16])
-@every_setting
-def test_large_features_in_memory_are_not_copied(settings, cores, monkeypatch):
+@pytest.mark.parametrize("name", SETTINGS)
+def test_large_features_in_memory_are_not_copied(name, cores, monkeypatch):
     """Beside numbers for each item, every core takes a few blocks."""
-    block, times = 2**16, 1600
+    block, times = 2**14, 400
     monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: cores)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
     big, n = np.tile(X, (times, 1)), 90 * times
+    settings = SETTINGS[name]
     if "labels" in settings:
         settings = {**settings, "labels": np.tile(Y, times)}
     before = big.copy()
     F = as_features(big)
-    dmsgd.diversify(F, 3, **settings).inclusion()
+    dmsgd.diversify(X, 3, **SETTINGS[name]).inclusion()  # compiled
     tracemalloc.start()
     dmsgd.diversify(F, 3, **settings).inclusion()
     peak = tracemalloc.get_traced_memory()[1]
