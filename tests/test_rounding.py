@@ -38,11 +38,11 @@ def points(rng):
     return X, 10.0 ** rng.uniform(-0.7, 1.5)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(i, marks=pytest.mark.long) for i in (2, 3))])
 def test_no_error_of_b_is_silent_and_the_bounds_hold(part):
-    """100 kernels of 3 to 7 items against 70 digits, with all items as landmarks, and with some.
+    """Kernels of 3 to 7 items against 70 digits, with all items as landmarks, and with some.
 
-    With all items, approximations are right to 1e-8 or warn, as exact spectra do.
+    25 for each part. With all items, approximations are right to 1e-8 or warn, as exact spectra do.
     """
     wrong = 0
     for seed in range(25 * part, 25 * part + 25):
@@ -86,7 +86,10 @@ def test_named_approximations_of_full_rank_warn_as_exact_ones_do(name):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(("columns", "k"), [(1, 20), (2, 50), (5, 50), (20, 300)])
+@pytest.mark.parametrize(
+    ("columns", "k"),
+    [(1, 20), *(pytest.param(d, 50, marks=pytest.mark.long) for d in (2, 5)), (20, 300)],
+)
 def test_well_conditioned_kernels_raise_no_false_alarm(columns, k):
     """At the suggested scale, and where landmarks equal the kernel up to rounding."""
     X = np.random.default_rng(0).normal(size=(1000, columns))
