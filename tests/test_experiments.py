@@ -45,7 +45,9 @@ def module_of(name: str) -> ModuleType:
 
 
 #: Left to `make test-long`.
-SLOW = {"debian", "federated", "long_tailed", "mnist", "r8", "r8_cost"}
+SLOW = {
+    "debian", "federated", "labelling", "long_tailed", "mnist", "r8", "r8_cost", "topics",
+}  # fmt: skip
 
 
 def tiny_cases(name: str) -> list[Case]:
