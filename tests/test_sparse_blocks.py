@@ -72,7 +72,11 @@ def test_the_law_equals_enumeration(edges: tuple[int, ...], kept: str, tmp_path:
     assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(EIGHT @ EIGHT.T, 3)
     check_closed_forms(design, law)
-    check_draws(design, law)
+    if edges == (3,):
+        check_draws(design, law)
+    memory = dmsgd.diversify(sparse.csr_array(EIGHT), 3, kernel="linear", normalize=False)
+    different = (design.sample(1000, seed=0) != memory.sample(1000, seed=0)).any(axis=1)
+    assert different.sum() <= 1  # where a random number falls between two roundings
 
 
 def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
@@ -86,8 +90,11 @@ def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-@pytest.mark.parametrize("k", [1, 8, 33])
+@pytest.mark.parametrize(
+    ("k", "compressed"),
+    [(1, True), (8, True), (33, True), (8, False),
+     *(pytest.param(k, False, marks=pytest.mark.long) for k in (1, 33))],
+)  # fmt: skip
 def test_draws_are_those_of_the_same_matrix_in_memory(
     k: int, compressed: bool, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
