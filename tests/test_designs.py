@@ -96,7 +96,7 @@ def test_dpp(rank):
     B = RNG.normal(size=(7, rank))
     design, law = dmsgd.DPP(dmsgd.kernels.Linear(B)), dpp_law(B @ B.T)
     check_closed_forms(design, law)
-    check_draws(design, law)
+    check_draws(design, law, size=5000)
     mean_size = sum(len(Y) * probability for Y, probability in law.items())
     assert design.expected_size == pytest.approx(mean_size)
     impossible = np.isneginf(design.log_prob([np.arange(7), [1, 1]]))

@@ -163,7 +163,7 @@ def test_all_routes_agree(design):
 @every_design
 def test_estimated_variance_agrees(design):
     g = RNG.normal(size=(N, 3))
-    estimate = diagnostics.gradient_variance(design, g, draws=20_000, seed=1)
+    estimate = diagnostics.gradient_variance(design, g, draws=5000, seed=1)
     exact = diagnostics.gradient_variance(design, g)
     assert abs(estimate.variance - exact.variance) < 4 * estimate.error + 1e-12
     assert estimate.frequency_matched == exact.frequency_matched  # baselines are always exact
