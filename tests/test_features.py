@@ -230,15 +230,18 @@ CASES = [
     pytest.param(
         kind,
         map_name,
+        tuple(CONSUMERS if map_name in FOR_EVERYONE else EVERY_QUESTION),
         # One map that is all others after each other holds for every kind; the rest is for long.
-        marks=()
-        if kind in ALL_MAPS
-        or (map_name == "all of these" and kind not in (*OPENED_ONLY, "sparse folder"))
-        else pytest.mark.long,
+        marks=() if kind in ALL_MAPS else pytest.mark.long,
+        id=f"{kind}-{map_name}",
     )
     for kind in KINDS
     for map_name in MAPS
     if kind not in OPENED_ONLY or map_name in FOR_EVERYONE
+] + [
+    pytest.param(kind, "all of these", EVERY_QUESTION, id=f"{kind}-every question")
+    for kind in KINDS
+    if kind not in (*ALL_MAPS, *OPENED_ONLY, "sparse folder")
 ]
 
 
@@ -252,10 +255,10 @@ def expectation(name, map_name, is_sparse):
         return error
 
 
-@pytest.mark.parametrize(("kind", "map_name"), CASES)
-def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small_memory):
+@pytest.mark.parametrize(("kind", "map_name", "names"), CASES)
+def test_every_kind_under_every_map_for_everyone(kind, map_name, names, tmp_path, small_memory):
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
-    for name in CONSUMERS if map_name in FOR_EVERYONE else EVERY_QUESTION:
+    for name in names:
         consumer = CONSUMERS[name]
         expected = expectation(name, map_name, "sparse" in kind)
         if isinstance(expected, ValueError):
@@ -266,16 +269,31 @@ def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9, err_msg=name)
 
 
+#: What is asked for beside features, by name.
+ASKED = {
+    "nothing": {},
+    "labels": {"labels": LABELS, "w": 0.3, "normalize": True},
+    "rbf": {"kernel": "rbf"},
+    "target": {"target": "uniform"},
+    "standardised": {"standardize": True, "normalize": True},
+}
+
+
+@cache
+def fingerprint_of_points(asked):
+    return dmsgd.diversify(POINTS, K, **ASKED[asked]).fingerprint()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_numbers_have_one_fingerprint(kind, tmp_path, small_memory):
-    asked = {"labels": LABELS, "w": 0.3, "normalize": True}
     if kind in ("sparse", "sparse npz"):
         pytest.skip("CSR in memory is another matrix than its dense form: a stored zero is no zero")
     given = KINDS[kind](POINTS, tmp_path)
-    sparse_too = () if "sparse" in kind else ({"standardize": True, "normalize": True},)
-    for settings in ({}, asked, {"kernel": "rbf"}, {"target": "uniform"}, *sparse_too):
-        here = dmsgd.diversify(POINTS, K, **settings).fingerprint()
-        assert dmsgd.diversify(given, K, **settings).fingerprint() == here
+    for asked, settings in ASKED.items():
+        if "sparse" in kind and asked == "standardised":
+            continue
+        found = dmsgd.diversify(given, K, **settings).fingerprint()
+        assert found == fingerprint_of_points(asked), asked
 
 
 @pytest.mark.parametrize("kind", ["array", "sparse"])
