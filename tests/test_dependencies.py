@@ -11,7 +11,7 @@ import pytest
 
 from dmsgd.inputs.messages import EXTRAS as ASKED_FOR
 from oldest import oldest
-from test_imports import SOURCE, modules, statements
+from test_imports import SOURCE, imports_of, modules
 
 tomllib = pytest.importorskip("tomllib", reason="part of Python from 3.11 on")
 
@@ -50,7 +50,7 @@ def declared(requirements: list[str]) -> set[str]:
 def foreign(path: Path, top: bool) -> set[str]:
     """Return the packages of others that a module imports, at its top or ever."""
     found: set[str] = set()
-    for each in statements(ast.parse(path.read_text(encoding="utf-8")), top):
+    for each in imports_of(path, top):
         if isinstance(each, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in each.names}
         elif not each.level:

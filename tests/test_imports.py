@@ -37,6 +37,12 @@ def statements(node: ast.AST, top: bool) -> Iterator[ast.stmt]:
             yield from statements(child, top)
 
 
+@cache
+def imports_of(path: Path, top: bool) -> list[ast.stmt]:
+    """Return the imports of a file, which several tests ask for."""
+    return list(statements(ast.parse(path.read_text(encoding="utf-8")), top))
+
+
 def imported(name: str, path: Path, known: set[str], top: bool) -> set[str]:
     """Return the modules of the package that a module imports, and their packages.
 
@@ -44,7 +50,7 @@ def imported(name: str, path: Path, known: set[str], top: bool) -> set[str]:
     """
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found = set()
-    for each in statements(ast.parse(path.read_text()), top):
+    for each in imports_of(path, top):
         if isinstance(each, ast.Import):
             found |= {alias.name for alias in each.names}
             continue
@@ -195,7 +201,7 @@ def test_experiments_use_public_names_alone() -> None:
 
 def test_the_package_knows_no_experiment() -> None:
     for name, path in modules().items():
-        for each in statements(ast.parse(path.read_text(encoding="utf-8")), top=False):
+        for each in imports_of(path, top=False):
             named = [alias.name for alias in each.names] + [getattr(each, "module", None) or ""]
             assert not any(n.partition(".")[0] in ("experiments", "tests") for n in named), name
 
@@ -277,7 +283,7 @@ def test_scripts_import_what_is_there(folder: str) -> None:
     """Also those that no test runs, because they take long."""
     known = modules() | EXPERIMENTS
     for path in sorted((SOURCE.parent / folder).rglob("*.py")):
-        for each in statements(ast.parse(path.read_text()), top=False):
+        for each in imports_of(path, top=False):
             base = getattr(each, "module", None) or ""
             if base.partition(".")[0] in ("dmsgd", "experiments"):
                 assert base in known, f"{path}: {base}"
