@@ -40,7 +40,7 @@ def by_hand(q: np.ndarray, k: int, given: list[int], barred: list[int]) -> set[i
     for cell in range(len(given), len(centres)):
         inside = np.flatnonzero(own == cell)
         sums = {
-            i: q[i] * sum(q[j] * np.exp(-4 * ((X[i] - X[j]) ** 2).sum() / m) for j in inside)
+            i: q[i] * q[inside] @ np.exp(-4 * squares(X[[i]], X[inside])[0] / m)
             for i in inside.tolist() if i not in barred
         }  # fmt: skip
         found.add(max(sums, key=sums.__getitem__))
