@@ -70,8 +70,11 @@ def test_columns_that_do_not_overlap_are_not_diagonalised():
     np.testing.assert_allclose(b, 0.1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("cores", [1, 16])
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("name", "cores"),
+    [*((name, 16) for name in SETTINGS), ("as they are", 1),
+     *(pytest.param(name, 1, marks=pytest.mark.long) for name in list(SETTINGS)[1:])],
+)  # fmt: skip
 def test_large_features_in_memory_are_not_copied(name, cores, monkeypatch):
     """Beside numbers for each item, every core takes a few blocks."""
     block, times = 2**14, 400
