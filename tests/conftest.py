@@ -9,6 +9,7 @@ import hashlib
 import os
 import signal
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -104,6 +105,16 @@ def pytest_collection():
         gc.enable()
 
 
+@cache
+def has_cuda():
+    return sys.modules["torch"].cuda.is_available()
+
+
+def seed_torch(torch):
+    """Do as `manual_seed`, which takes a millisecond to note who asked for seeds of no GPU."""
+    (torch if has_cuda() else torch.default_generator).manual_seed(0)
+
+
 #: The generators of modules as they were before any test.
 NUMBERS = {}
 
@@ -115,7 +126,7 @@ def pytest_runtest_setup(item):
 
     np.random.seed(0)  # noqa: NPY002 (what libraries use where they are given nothing)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        seed_torch(sys.modules["torch"])
     if hasattr(item.module, "RNG"):
         generator = item.module.RNG.bit_generator
         generator.state = NUMBERS.setdefault(item.module, generator.state)
