@@ -1,13 +1,13 @@
 import pickle
 from collections import Counter
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import dmsgd
-from contracts import check_determinism, check_draws, check_exchangeable, kdpp_law
+from contracts import ERROR_RATE, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled import swap
 from dmsgd.designs import swap_chain
 from dmsgd.designs.swap_chain import LEAST_STEPS, SwapChain, advance, first_set
@@ -160,11 +160,27 @@ def test_errors_fall_as_steps_grow():
     assert found[2] < 1.3 * floor
 
 
-def test_order_within_a_row_is_exchangeable():
-    kernel = dmsgd.kernels.Linear(FEATURES)
-    chain, exact = SwapChain(kernel, 3, thin=100), dmsgd.KDPP(kernel, 3)
-    design = SimpleNamespace(n=8, k=3, sample=chain.sample, inclusion=exact.inclusion)
-    check_exchangeable(design, size=5000)
+def test_order_within_a_row_carries_nothing():
+    """From first sets, whose pivots come large items first: the first place is as the others."""
+    kernel = dmsgd.kernels.Linear(FEATURES * np.array([3.0, 1, 0.3, 0.3]))
+    rows = SwapChain(kernel, 3, burn_in=0, chain_length=1).sample(1000, seed=5)
+    first = np.bincount(rows[:, 0], minlength=8)
+    expected = np.bincount(rows.ravel(), minlength=8) / 3
+    assert chi2.sf(np.sum((first - expected) ** 2 / expected), 7) > ERROR_RATE
+
+
+def test_places_and_items_are_proposed_uniformly():
+    """Where every proposal of another item is a move."""
+    kernel, n, k, size = dmsgd.kernels.Linear(np.eye(12)), 12, 3, 1000
+    found = Counter()
+    for t in range(size):
+        after = set(advance(kernel, np.arange(k), 5, t, 0, 1).tolist())
+        found[tuple(set(range(k)) - after), tuple(after - set(range(k)))] += 1
+    assert set(found) <= {((), ())} | {((i,), (j,)) for i in range(k) for j in range(k, n)}
+    expected = dict.fromkeys(found, size / (k * n)) | {((), ()): size * k / n}
+    assert len(expected) == 1 + k * (n - k)
+    statistic = sum((found[each] - wanted) ** 2 / wanted for each, wanted in expected.items())
+    assert chi2.sf(statistic, len(expected) - 1) > ERROR_RATE
 
 
 @pytest.mark.parametrize("scale", [0.5, None, 20.0])
