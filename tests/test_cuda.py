@@ -165,6 +165,13 @@ def test_float16_is_added_up_in_float32_whatever_torch_may_do():
         matmul.allow_fp16_accumulation = False
 
 
+@pytest.mark.parametrize("k", [50, 200, 301])
+def test_batches_are_the_same_where_training_asks_for_rougher_products(k):
+    X = np.random.default_rng(0).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        check_rows(X, k, 200)
+
+
 @pytest.mark.parametrize("k", [57, 200, 300])
 def test_without_memory_for_rows_in_float16_sets_are_the_same(k, monkeypatch):
     monkeypatch.setattr("dmsgd.samplers.cuda.sampler.rows_to_screen", lambda V: V)

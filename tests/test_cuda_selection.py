@@ -61,16 +61,19 @@ def test_sets_are_those_of_the_processor(rng, monkeypatch, name, kind, sampled):
         assert found.stands_for == pytest.approx(expected.stands_for, rel=1e-6)
 
 
-def test_tensor_cores_are_not_asked_for(rng):
-    X = rng.normal(size=(600, 64)) + 5
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
+@pytest.mark.parametrize("how", ["cover", "medoids"])
+def test_products_are_not_rougher_where_training_asks_for_it(rng, how):
+    X = torch.as_tensor(rng.normal(size=(600, 64)) + 5, device="cuda")
+    usual = dmsgd.select(X, 50, how=how)
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, True
     try:
-        found = dmsgd.select(torch.as_tensor(X, device="cuda"), 50)
-        assert torch.backends.cuda.matmul.allow_tf32
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            found = dmsgd.select(X, 50, how=how)
+        assert matmul.allow_tf32
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
-    assert np.mean(np.isin(found, dmsgd.select(X, 50))) > 0.9
+        matmul.allow_tf32 = before
+    assert found.tolist() == usual.tolist()
 
 
 def test_copies_come_last(rng):

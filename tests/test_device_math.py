@@ -209,3 +209,49 @@ def test_rows_are_screened_in_float16_where_memory_allows(free, kind, monkeypatc
     assert rows.dtype == kind
     scale = 2.0**15 if kind == torch.float16 else 1.0
     np.testing.assert_allclose(rows.double() / scale, V, rtol=2.0**-11, atol=2.0**-40)
+
+
+def ask(setting, value):
+    """Ask torch for TF32 in one of three ways; return what it says of it then, and before."""
+    matmul = torch.backends.cuda.matmul
+    if setting == "set_float32_matmul_precision":
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(value)
+        return torch.get_float32_matmul_precision, before
+    if not hasattr(matmul, setting):
+        pytest.skip(f"this torch has no {setting}")
+    before = getattr(matmul, setting)
+    setattr(matmul, setting, value)
+    return lambda: getattr(matmul, setting), before
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("fp32_precision", "tf32"),
+        ("fp32_precision", "ieee"),
+        ("allow_tf32", True),
+        ("set_float32_matmul_precision", "medium"),
+    ],
+)
+def test_similarities_are_in_float32_whatever_training_asks_for(setting, value):
+    """Settings of torch are as before afterwards, whichever of its ways a user has taken."""
+    from dmsgd.selection.cuda import CudaRows
+
+    def similarities():
+        rows = CudaRows(torch.from_numpy(X.astype(np.float32)), None, 0.3)
+        low, weights = torch.zeros(60), torch.arange(60.0)
+        return [*rows.row(3).tolist(), *rows.gained(None, None, low, 1.0, weights).tolist()]
+
+    usual = similarities()
+    says, before = ask(setting, value)
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = similarities()
+        assert says() == value
+    finally:
+        ask(setting, before)
+    assert found == usual
+    exact = np.exp(-((X[:, None] - X) ** 2).sum(-1) / 0.3)
+    np.testing.assert_allclose(found[:60], exact[3], rtol=1e-5)
+    np.testing.assert_allclose(found[60:], exact @ np.arange(60), rtol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +20,26 @@ KINDS: dict[Any, Any] = {
     np.int64: torch.int64,
     bool: torch.bool,
 }
+#: How torch multiplies in float32: a setting that all threads share, and its value for all bits.
+PRECISION: tuple[str, Any] = ("fp32_precision", "ieee")
+if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # until torch 2.8
+    PRECISION = ("allow_tf32", False)
+_alone = Lock()
+
+
+def product(A: Tensor, B: Tensor) -> Tensor:
+    """Return A B in float32, where training may let torch multiply more roughly.
+
+    The ten bits of TF32, and those of what `torch.autocast` asks for, are too few for differences.
+    """
+    matmul, (setting, exact) = torch.backends.cuda.matmul, PRECISION
+    with _alone, torch.autocast(A.device.type, enabled=False):
+        before = getattr(matmul, setting)
+        setattr(matmul, setting, exact)
+        try:
+            return A @ B
+        finally:
+            setattr(matmul, setting, before)
 
 
 @final
@@ -47,12 +68,7 @@ class CudaRows(Similarity):
 
     def _similarities(self, A: Tensor, left: Tensor, B: Tensor, right: Tensor) -> Tensor:
         """Return the similarities of rows A and B."""
-        allowed = torch.backends.cuda.matmul.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = False  # ten bits are too few for differences
-        try:
-            S = A @ B.T
-        finally:
-            torch.backends.cuda.matmul.allow_tf32 = allowed
+        S = product(A, B.T)
         return S.sub_(left[:, None]).sub_(right).clamp_max_(0).exp2_()
 
     def gained(self, candidates: Any, items: Any, low: Any, high: Any, weights: Any) -> Tensor:
@@ -72,7 +88,7 @@ class CudaRows(Similarity):
                 mine = slice(start, start + step)
                 S = self._similarities(A[mine], left[mine], B, right)
                 torch.minimum(S, high[part], out=S).sub_(low[part]).clamp_min_(0)
-                found[mine] += S @ weights[part]
+                found[mine] += product(S, weights[part])
         return found
 
     def row(self, candidate: int) -> Tensor:

@@ -56,7 +56,8 @@ def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
         log_e = torch.from_numpy(log_polynomials(values, k)).to(device)
 
     def sample(key: int, start: int, size: int, workers: int) -> Any:
-        with torch.cuda.device(device):
+        # Training may ask for rougher products than those whose rounding is bounded.
+        with torch.cuda.device(device), torch.autocast("cuda", enabled=False):
             out = torch.empty((size, k), dtype=torch.int64, device=device)
             step = max(1, MAX_INDICES // k)
             for first in range(0, size, step):
