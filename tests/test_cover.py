@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.features.products import multiply
 from dmsgd.selection import coverage, similarity
 from dmsgd.selection.coverage import van_der_corput
 from test_selecting import matrix
@@ -79,6 +80,36 @@ def test_another_set_is_covered(rng, way, form):
     check_steps(
         dmsgd.select(form(X), 12, cover=form(Y), quality=q), S, q, np.ones(180), slack=slack
     )
+
+
+def test_sparse_rows_far_from_zero_are_refused(rng):
+    X = (rng.random((200, 30)) < 0.1) * rng.integers(1, 4, size=(200, 30)).astype(float)
+    X[:, 0] = 1.7e9 + rng.integers(0, 30, 200)  # a time in seconds
+    for choose in (
+        lambda rows: dmsgd.select(rows, 5),
+        lambda rows: dmsgd.near_duplicates(rows, 0.9, metric="euclidean"),
+    ):
+        choose(X)
+        with pytest.raises(ValueError, match="sparse"):
+            choose(sparse.csr_array(X))
+    X[:, 0] -= X[:, 0].mean()
+    a, b = (dmsgd.select(form(X), 5, details=True) for form in (np.asarray, sparse.csr_array))
+    assert a.coverage[-1] == pytest.approx(b.coverage[-1], abs=1e-5)
+    same = sparse.csr_array(np.full((9, 3), 1e4))  # equal rows are no further apart than nothing
+    with pytest.warns(dmsgd.KernelWarning, match="distinct"):
+        dmsgd.select(same, 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 90), (16, 90), (17, 90), (300, 7), (300, 300)])
+@pytest.mark.parametrize("density", [0.002, 0.3])
+def test_products_of_sparse_rows_are_those_of_dense_ones(rng, shape, density):
+    A, B = (
+        sparse.random_array((n, 400), density=density, format="csr", rng=rng, dtype=np.float32)
+        for n in shape
+    )
+    out = np.full(shape, np.nan, np.float32)
+    multiply(A, B, out)
+    np.testing.assert_allclose(out, A.toarray() @ B.toarray().T, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("square", [True, False])

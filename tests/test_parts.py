@@ -170,6 +170,40 @@ def test_groups_in_one_part_survive(rng, tmp_path):
     assert (groups[some] == "even").sum() <= 1
 
 
+@pytest.mark.parametrize("why", ["quality", "copies", "cover"])
+def test_groups_whose_items_add_nothing_keep_their_places(rng, tmp_path, why):
+    X, groups, more = points(rng), np.where(np.arange(N) < 4, "rare", "usual"), {}
+    if why == "quality":
+        more["quality"] = (groups == "usual").astype(float)
+    elif why == "copies":
+        X[:4], more["given"] = X[300], [300]
+    else:
+        X[:4], more["cover"] = X[:4] + 1e4, rng.normal(size=(7, D))
+    for F in (X, as_features(npy(X, tmp_path))):
+        with pytest.warns(dmsgd.KernelWarning, match="quality"):
+            found = dmsgd.select(F, 3, groups=groups, at_least={"rare": 1}, **more)
+        assert groups[found].tolist() == ["usual", "usual", "rare"]
+
+
+def test_until_and_at_least_hold_together(rng, tmp_path):
+    X, groups = points(rng), np.where(np.arange(N) < 9, "rare", "usual")
+    F = as_features(npy(X, tmp_path))
+    found = dmsgd.select(F, 40, groups=groups, at_least={"rare": 5}, until=0.4)
+    assert (groups[found] == "rare").sum() == 5
+    assert found.size < 20
+    with pytest.warns(dmsgd.KernelWarning, match="until"):
+        dmsgd.select(F, groups=groups, at_most=2, until=0.9)
+
+
+def test_what_lies_far_from_all_blocks_is_covered_by_the_nearest(rng, tmp_path):
+    X = points(rng)
+    rows = np.repeat(X[[3, 200]] + 300, 5, axis=0) + rng.normal(size=(10, D))
+    F, expected = as_features(npy(X, tmp_path)), dmsgd.select(X, 1, cover=rows, details=True)
+    found = dmsgd.select(F, 1, cover=rows, details=True)
+    assert found.items.tolist() == expected.items.tolist()
+    assert found.scale == pytest.approx(expected.scale)
+
+
 def test_a_budget_is_kept(rng, tmp_path):
     X, costs = points(rng), rng.uniform(0.5, 2, size=N)
     F = as_features(npy(X, tmp_path))

@@ -32,6 +32,12 @@ def test_uncertainty_of_tensors():
     assert dmsgd.uncertainty(torch.softmax(logits, 1).half()) == pytest.approx(expected, abs=1e-2)
 
 
+@pytest.mark.parametrize("how", ["margin", "entropy", "least confidence"])
+def test_probabilities_that_rounding_made_negative_are_zero(how):
+    found = dmsgd.uncertainty([[0.5, 0.505, -0.005], [0.5, 0.5, 0.0]], how)
+    assert found[0] == pytest.approx(found[1], abs=0.01)
+
+
 def test_what_is_no_probability_raises():
     for wrong in (P * 2, P - 0.1, P * [[1], [1], [-1], [1]]):
         with pytest.raises(ValueError, match="logits=True"):

@@ -207,6 +207,84 @@ def test_until_ends_the_set(rng):
     assert dmsgd.select(copies, until=1.0).size == 10
 
 
+def test_until_and_at_least_hold_together(rng):
+    X, groups = rng.normal(size=(60, 3)), np.where(np.arange(60) < 5, "rare", "usual")
+    for more in ({"k": 10}, {"costs": np.ones(60), "budget": 20}):
+        found = dmsgd.select(X, groups=groups, at_least={"rare": 3}, until=0.2, **more)
+        assert (groups[found] == "rare").sum() == 3
+        assert len(found) < 8
+    few = dmsgd.select(X, 10, groups=groups, at_least={"rare": 1}, until=0.5, details=True)
+    assert few.coverage[-2] < 0.5 or groups[few.items[-1]] == "rare"
+
+
+def test_until_that_is_not_reached_warns(rng):
+    X = rng.normal(size=(60, 3))
+    with pytest.warns(dmsgd.KernelWarning, match=r"until=0\.9"):
+        dmsgd.select(X, until=0.9, groups=np.arange(60) % 2, at_most=2)
+    # The best by quality adds nothing where another is needed.
+    far = [[0.0], [100.0], [0.1]]
+    found = dmsgd.select(far, until=0.9, quality=[1, 1e-7, 1], cover=[[0.0], [100.0], [100.1]])
+    assert found.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("more", [{"k": 2}, {"costs": [1, 1, 1], "budget": 2}])
+def test_duplicates_that_prevent_a_set_warn(more):
+    wishes = {"groups": list("aab"), "at_least": 1, "duplicates": 0.9, **more}
+    with pytest.warns(dmsgd.KernelWarning, match="duplicates"):
+        assert dmsgd.select([[0.0]] * 3, **wishes).tolist() == [0]
+
+
+def test_a_group_is_named_once_and_costs_are_rounded(rng):
+    X = rng.normal(size=(4, 2))
+    with pytest.raises(ValueError, match="twice"):
+        dmsgd.select(X, 2, groups=[1, 1, 2, 2], at_most={1: 0, "1": 2})
+    rules = {"groups": ["a"] * 4, "at_least": 2, "costs": [0.1, 0.2, 9, 9], "budget": 0.3}
+    assert sorted(dmsgd.select(X, **rules)) == [0, 1]
+    with pytest.raises(ValueError, match="excluded"):
+        dmsgd.select(X, until=0.5, exclude=range(4))
+
+
+def test_similarities_to_other_items_tell_no_duplicates(rng):
+    S = rng.random((3, 4))
+    with pytest.raises(ValueError, match="duplicates"):
+        dmsgd.select(S, 2, metric="precomputed", duplicates=0.9)
+
+
+def test_what_lies_far_from_all_candidates_is_covered_by_the_nearest(rng):
+    X = 100 * rng.normal(size=(50, 3))
+    for wish in ({"k": 1}, {"until": 0.3}, {"costs": np.ones(50), "budget": 1}):
+        assert dmsgd.select(X, cover=X[20:21] + 30, **wish).tolist() == [20]
+    rows = np.repeat(X[[3, 7]] + 300, 5, axis=0) + rng.normal(size=(10, 3))
+    near = [int(((X - row) ** 2).sum(1).argmin()) for row in rows[::5]]
+    assert set(dmsgd.select(X, len(set(near)), cover=rows).tolist()) == set(near)
+
+
+@pytest.mark.parametrize("how", ["cover", "greedy", "medoids"])
+def test_places_are_filled_by_quality_however_small(how):
+    X, quality = np.arange(6.0)[:, None], [0.001, 0.01, 0.02, 0.03, 0.5, 1]
+    with pytest.warns(dmsgd.KernelWarning, match="quality"):
+        found = dmsgd.select(X, 4, quality=quality, diversity=0.005, how=how)
+    assert found.tolist() == [5, 4, 3, 2]
+
+
+def test_empty_texts_are_told_of(rng):
+    X = rng.normal(size=(50, 9))
+    unit = np.vstack([X / np.linalg.norm(X, axis=1)[:, None], np.zeros((2, 9))])
+    for rows in (unit, sparse.csr_array(unit)):
+        with pytest.warns(dmsgd.KernelWarning, match="row 50"):
+            dmsgd.select(rows, 3)
+    dmsgd.select(np.vstack([X, np.zeros((2, 9))]), 3)
+
+
+def test_items_that_are_far_from_all_chosen_ones_stand_with_the_nearest(rng):
+    X = np.vstack([rng.normal(size=(900, 3)), rng.normal(size=(90, 3)) + 1000])
+    found = dmsgd.select(X, 3, details=True)
+    distances = ((X[:, None] - X[found.items]) ** 2).sum(-1)
+    assert found.nearest.tolist() == distances.argmin(1).tolist()
+    assert found.stands_for.sum() == 990
+    assert dmsgd.select(X, until=1e-9, given=[0], details=True).stands_for.size == 0
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_near_duplicates_are_not_chosen(rng, metric):
     X = np.repeat(rng.normal(size=(30, 6)), 3, axis=0) + 1e-3 * rng.normal(size=(90, 6))
@@ -365,8 +443,14 @@ def test_items_have_many_names(rng):
     assert dmsgd.select(frame, 3, given=["b", "e"], exclude=["c"]).tolist() == expected
     numbered = pandas.DataFrame(X, index=np.arange(100, 112))
     assert dmsgd.select(numbered, 3, given=[101, 104], exclude=[102]).tolist() == expected
+    assert dmsgd.select(numbered, 3, given=[1, 4], exclude=[2]).tolist() == expected
     with pytest.raises(ValueError, match="index"):
-        dmsgd.select(numbered, 3, given=[1])
+        dmsgd.select(numbered, 3, given=[1, 104])
+    reverse = pandas.DataFrame(X[::-1], index=np.arange(12)[::-1])
+    with pytest.raises(ValueError, match="labels"):
+        dmsgd.select(reverse, 3, given=[1, 4])
+    labels = dmsgd.select(reverse, 3, given=reverse.index[[10, 7]], exclude=pandas.Index([2]))
+    assert reverse.index[labels].tolist() == expected
     with pytest.raises(ValueError, match="mask"):
         dmsgd.select(X, 3, given=mask[:5])
     with pytest.raises(ValueError, match="repeated"):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -41,6 +42,8 @@ DISTANCES = 2**20
 #: Products of entries that `add_sparse_gram` adds in one go, a second or two, so that Ctrl-C works;
 #: rows, if these are fewer; columns that are transposed, and sparse rows made dense, in one go.
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
+#: More rows than this with fewer than one entry in so many are not made dense for a product.
+FEW_ROWS, THIN = 16, 50
 #: Numbers that are converted at a time.
 FEW = 2**15
 #: Pairs of items up to which NumPy computes what they add to coverage, and similarities: it is
@@ -53,6 +56,8 @@ COUNTED = 2**20
 #: Items between which the median distance is taken; squared distances up to this share of the
 #: largest are rounding.
 SAMPLE, ROUNDING = 40, 1e-12
+#: Of sparse rows, squared lengths in units of their squared distances at most: float32 has 24 bits.
+FAR = 1e5
 
 
 def product(A: Matrix, B: Matrix) -> Any:
@@ -191,8 +196,11 @@ def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple
 def multiply(A: Matrix, B: Matrix, out: Any) -> None:
     """Write A Bᵀ into the array `out`."""
     if is_sparse(A):
-        for first in range(0, A.shape[0], SQUARE):
-            out[first : first + SQUARE] = (B @ A[first : first + SQUARE].toarray().T).T
+        rows, d = A.shape
+        thin = rows > FEW_ROWS and THIN * A.nnz < rows * d
+        for first in range(0, rows, SQUARE):
+            some, part = A[first : first + SQUARE], out[first : first + SQUARE]
+            part[:] = (some @ B.T).toarray() if thin else (B @ some.toarray().T).T
     else:
         np.matmul(A, B.T, out=out)
 
@@ -217,18 +225,28 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
 def median_square(F: Any) -> float:
     """Return the median squared distance of 40 items, the m of `select`; 1 if all are alike.
 
+    Raises InputError for sparse rows that rounding does not tell apart, as they are not centred.
+
     F: `Features`.
     """
     items, pairs = sampled_pairs(F.n)
     rows = F.take(items)
     if is_sparse(rows):
-        found = np.asarray(squared_distances(rows, rows))
+        beside = rows - rows[np.zeros(items.size, dtype=np.int64)]  # distances are the same
+        found = np.asarray(squared_distances(beside, beside))
     else:  # the same in half the time: what is rounding is left out below
-        rows = rows - rows.mean(0)
-        found = rows @ rows.T
+        beside = rows - rows.mean(0)
+        found = beside @ beside.T
         lengths = found.diagonal()
         found = lengths[:, None] + lengths - 2 * found
-    return median_above_rounding(found.ravel()[pairs]) or 1.0
+    square = median_above_rounding(found.ravel()[pairs])
+    if is_sparse(rows) and 0 < square * FAR < (far := float(np.median(row_norms2(rows)))):
+        raise InputError(
+            f"sparse rows are {(far / square) ** 0.5:,.0f} times as far from zero as from each "
+            f"other, too far for float32; subtract the means of their largest columns, or pass "
+            f"dense rows"
+        )
+    return square or 1.0
 
 
 def median_above_rounding(squares: FloatArray) -> float:

@@ -45,7 +45,9 @@ def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
     """Return the item numbers that `value` names, sorted, each once.
 
     value: None, item numbers, a set of them, or a mask of length n; a Series is `aligned`. If X is
-           a DataFrame whose index is not 0 to n - 1, labels of that index instead of numbers.
+           a DataFrame, labels of its index, too; an `Index` holds labels.
+
+    Raises InputError if numbers could be both.
     """
     if value is None or (isinstance(value, tuple) and not value):
         return np.empty(0, dtype=np.int64)
@@ -61,13 +63,22 @@ def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
                 f"the index of X has repeated labels, so {name} is ambiguous; pass "
                 f"X.reset_index(drop=True), and item numbers"
             )
-        places = index.get_indexer(given)
-        if unknown := given[places < 0].tolist():
+        places, are_labels = index.get_indexer(given), hasattr(value, "get_indexer")
+        numbers = given.dtype.kind in "iu" and not are_labels and bool((given < n).all())
+        if (places >= 0).all():
+            if numbers:
+                raise InputError(
+                    f"{name} could be item numbers or labels of the index of X; pass "
+                    f"X.index[items] for item numbers, as select returns them, or "
+                    f"pandas.Index(labels)"
+                )
+            given = places
+        elif not numbers:
+            unknown = given[places < 0].tolist()
             raise InputError(
                 f"{name} names {counted(len(unknown), 'label')} that the index of X does not have, "
-                f"such as {few(unknown)}; pass labels of the index, or X.to_numpy() with numbers"
+                f"such as {few(unknown)}; pass item numbers, or labels of the index"
             )
-        given = places
     return np.unique(as_items(given, n, name, 1))
 
 

@@ -86,10 +86,12 @@ def cover(
         live &= ~pool.near(item, apart)
     chosen, misses = np.empty(0, dtype=np.int64), 0
     while misses < MISSES and rules.more():
+        missing = until * demand.sum() - demand[near == 0].sum()
+        if missing <= 0:
+            rules.end()
         live &= near > 0 if pool.same and pool.scalable else True
         own, weights = np.where(live & rules.open, worth, 0.0), np.where(near > 0, demand, 0.0)
-        missing = until * demand.sum() - demand[near == 0].sum()
-        if not (own.any() and weights.any() and missing > 0):
+        if not (own.any() and weights.any()):
             break
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
         own, missing = own / own.max(), missing / weights.max()
@@ -129,17 +131,21 @@ def _at_one_scale(
     """
     vector, chosen, least = state.similarity.vector, list[int](), -1.0
     tell = progress_of(state.similarity, max(rules.places(), 1), pool.is_part)
-    price, met = None, missing * (1 - NOTHING)
+    price, met, flat = None, missing * (1 - NOTHING), False
     while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
-        if met < np.inf and state.amount >= met:
-            break
+        if not rules.met and state.amount >= met:
+            rules.end()
+            continue
         if per == "place" or (per == "cost" and price is None):
             price = vector(rules.prices(per == "place"), np.float64)
         item, gain = state.best(vector(open_, bool), price)
-        value = float(state.worth[item]) * gain
+        value = gain if met < np.inf else float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least
         if value <= least:
-            break
+            if met == np.inf or flat:
+                break
+            state.worth, flat = (state.worth > 0) * 1.0, True  # others add more than the best
+            continue
         rules.take(item)
         chosen.append(item)
         live[item] = False

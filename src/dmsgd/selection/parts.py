@@ -21,7 +21,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.runtime.memory import reserve, total_memory
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.coverage import Draws
-from dmsgd.selection.pool import Pool, RowPool, distances_to, scale_beside
+from dmsgd.selection.pool import Pool, RowPool, distances_to, scale_beside, scale_within
 from dmsgd.selection.result import LONGEST, describe
 from dmsgd.selection.rules import Rules
 
@@ -44,7 +44,7 @@ def pool_of_blocks(
     size = min(max(SAMPLE, EACH * (k or 0)), most)
     if F.n <= size:
         return RowPool(F.to_memory(), other, known, workers)
-    square = RowPool(few, other).median
+    square = RowPool(few if other is None else other).median
     return PartsPool(F, other, known, square, size, most, width, workers)
 
 
@@ -75,7 +75,11 @@ class PartsPool(Pool):
         self.same, self.n, self.N = other is None, F.n, F.n if other is None else other.n
         self.square = self.median = square
         self.points = F.take(known) if known.size else None
-        if self.same and known.size:
+        if other is not None:
+            work = partial(_nearest, points=other.take(sampled_pairs(other.n)[0]), axis=0)
+            near = np.min(list(F.map_blocks(work, "nearest")), axis=0)
+            self.square = scale_within(square, near)
+        elif known.size:
             work = partial(_nearest, points=self.points)
             near = np.concatenate(list(F.map_blocks(work, "nearest")))
             self.square = scale_beside(square, near)
@@ -127,21 +131,22 @@ class Question:
 @final
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Items, their rows, and the demand that each stands for."""
+    """Items, their rows, the demand that each stands for, and whether they meet `Rules.until`."""
 
     numbers: IntArray
     rows: Matrix
     weights: FloatArray
+    met: bool = False
 
-    def take(self, places: IntArray, weights: FloatArray) -> Candidates:
+    def take(self, places: IntArray, weights: FloatArray, met: bool = False) -> Candidates:
         """Return some of them, which stand for more."""
-        return Candidates(self.numbers[places], self.rows[places], weights)
+        return Candidates(self.numbers[places], self.rows[places], weights, met)
 
     def choose(self, worth: FloatArray, rules: Rules, asked: Question, workers: int) -> Candidates:
         """Return a covering set, best first; worth and rules are of these candidates."""
         demand = self.weights if asked.demand is None else asked.demand
         if not (self.numbers.size and demand.any()):
-            return self.take(np.empty(0, dtype=np.int64), np.empty(0))
+            return self.take(np.empty(0, dtype=np.int64), np.empty(0), self.met)
         count, more = self.numbers.size, 0 if asked.points is None else asked.points.shape[0]
         F = _in_memory(stack([self.rows, asked.points]) if more else self.rows)
         pool = RowPool(F, asked.other, workers=workers, square=asked.square)
@@ -153,9 +158,9 @@ class Candidates:
         if plain and rules.k == rules.open.sum():  # the last round may need each of them
             items = np.flatnonzero(rules.open & (worth > 0))
         else:
-            items, _ = covering_set(pool, worth, demand, known, rules)
+            items, rules = covering_set(pool, worth, demand, known, rules)
         if not (asked.weigh and items.size):
-            return self.take(items, np.zeros(items.size))
+            return self.take(items, np.zeros(items.size), rules.met)
         return self.take(items, describe(pool, demand, known, items, items, None).stands_for)
 
 
@@ -208,6 +213,8 @@ def covering_parts(
     asked = replace(asked, other=covered[0], demand=covered[1], weigh=False, last=True)
     found = _choose_of_all(chosen, worth, rules, asked, pool.workers)
     rules.take(*found.numbers.tolist())
+    if found.met:
+        rules.end()
     if not (pool.same and rules.until == np.inf and rules.more()):
         return found.numbers, rules
     # All of the sample is covered: the rest covers other candidates.
@@ -229,7 +236,7 @@ def _choose_of_block(
 ) -> tuple[Candidates, Matrix]:
     """Return what a block chooses, and the rows of it that are in the sample."""
     worth = np.ones(rows.shape[0]) if worth is None else worth
-    everything = Candidates(np.arange(rows.shape[0]), rows, worth)
+    everything = Candidates(np.arange(rows.shape[0]), rows, worth, not worth.any())
     return everything.choose(worth, rules, asked, workers), rows[sampled]
 
 
@@ -241,14 +248,18 @@ def _choose_of_all(
         np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weights")
     )
     order, rows = np.argsort(numbers), stack([part.rows for part in parts])
-    union = Candidates(numbers[order], rows[order], weights[order])
+    met = all(part.met for part in parts)
+    union = Candidates(numbers[order], rows[order], weights[order], met)
     allowed = rules.of(union.numbers, 0.0 if asked.last else MARGIN)
+    if asked.last:  # places of groups without enough candidates stay free
+        allowed.k = min(allowed.k, rules.k - rules.count - rules.lacks() + allowed.lacks())
     return union.choose(worth[union.numbers], allowed, asked, workers)
 
 
-def _nearest(rows: Matrix, points: Matrix) -> FloatArray:
-    """Return the squared distance of each row to the nearest of the points."""
-    return np.concatenate([squares.min(1) for _, squares in distances_to(points, rows)])
+def _nearest(rows: Matrix, points: Matrix, axis: int = 1) -> FloatArray:
+    """Return the squared distance of each row to the nearest point; with axis=0 of each point."""
+    found = [squares.min(axis) for _, squares in distances_to(points, rows)]
+    return np.concatenate(found) if axis else np.asarray(np.min(found, axis=0))
 
 
 def _each(

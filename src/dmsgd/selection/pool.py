@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.errors import InputError
 from dmsgd.features import Features
-from dmsgd.features.products import median_square, squared_distances
+from dmsgd.features.products import median_square, sampled_pairs, squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -134,7 +134,11 @@ class RowPool(MemoryPool):
             self.square = self.median = square
             return
         self.square = self.median = median_square(covered)
-        if self.same and len(known):
+        if other is not None:
+            points = other.take(sampled_pairs(other.n)[0])
+            near = [squares.min(0) for _, squares in distances_to(points, F.unwrap())]
+            self.square = scale_within(self.median, np.min(near, axis=0))
+        elif len(known):
             self.square = scale_beside(self.median, self.nearest(known))
 
     def similarity(self, square: float) -> Similarity:
@@ -163,6 +167,14 @@ def scale_beside(square: float, near: FloatArray) -> float:
     """Return the scale: at most the median of squared distances to the nearest known item."""
     apart = near[near > 0]
     return min(square, float(np.median(apart))) if apart.size else square
+
+
+def scale_within(square: float, near: FloatArray) -> float:
+    """Return the scale: at least the median of squared distances to the nearest candidate.
+
+    Otherwise what lies far from all candidates would be like none of them.
+    """
+    return max(square, float(np.median(near)))
 
 
 def in_memory(F: Features) -> Features:
@@ -205,7 +217,7 @@ class MatrixPool(MemoryPool):
         if is_sparse(self.S):
             self._similarity: Similarity = Graph(self.S / largest, self.same)
         else:
-            reserve(self.n * self.N // 2, f"{self.n:,} x {self.N:,} similarities", "use fewer")
+            reserve(self.n * self.N * 3 // 2, f"{self.n:,} x {self.N:,} similarities", "use fewer")
             T = np.ascontiguousarray((self.S / largest).T, dtype=np.float32)
             self._similarity = Kept(T, self.same, workers, of_rows=False)
         self.largest = largest
@@ -215,9 +227,8 @@ class MatrixPool(MemoryPool):
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return -np.log(as_array(self.S[chosen][:, items]).T / self.largest)
+            found = self.S[chosen][:, items] if is_sparse(self.S) else self.S[np.ix_(chosen, items)]
+            return -np.log(as_array(found).T / self.largest)
 
     def near(self, item: int, square: float) -> BoolArray:
-        if not self.same:  # how similar candidates are is not known
-            return np.zeros(self.n, dtype=bool)
         return np.asarray(as_array(self.S[[item]])[0] / self.largest >= np.exp(-square))

@@ -34,8 +34,9 @@ class Selection:
     nearest:    (N,) for each item to be covered, the place of the nearest one among the given, in
                 ascending order, and then the chosen items.
     similarity: (N,) its similarity to that one.
-    stands_for: (k,) the weight of the items whose nearest it is. These are cluster weights and not
-                unbiased ones, for which see `dmsgd.unbiased_weights`.
+    stands_for: (k,) the weight of the items whose nearest it is, the largest weight of an item
+                being 1. These are cluster weights and not unbiased ones, for which see
+                `dmsgd.unbiased_weights`.
     scale:      m in the similarity exp(-d² / m); 1 where similarities were given.
     spent:      what the items cost together, None if there were no costs.
 
@@ -109,7 +110,7 @@ class Selection:
                 curves[which] = weights @ S
             parts.append(curves)
             mean = curves.mean(axis=0)
-            if not size and mean[-1] >= aim:
+            if self.items.size and not size and mean[-1] >= aim:
                 size = first + 1 + int(np.argmax(mean >= aim))
             if size and first + AT_ONCE >= self.items.size:
                 break
@@ -142,10 +143,11 @@ def describe(
     for part, found in pool.each(everyone, work, demand) if everyone.size else ():
         nearest[part], similar[part], more = found
         curve += more
-    counts = np.bincount(nearest, demand, minlength=everyone.size)[known.size :].astype(float)
+    counts = np.bincount(nearest, demand, minlength=everyone.size)
+    stands_for: FloatArray = counts[known.size : everyone.size].astype(float)
     curve /= total
     return Selection(
-        items, np.diff(curve), curve, nearest, similar, counts, pool.square,
+        items, np.diff(curve), curve, nearest, similar, stands_for, pool.square,
         None if costs is None else float(costs[items].sum()),
         pool, demand, known, free, costs,
     )  # fmt: skip
@@ -159,7 +161,7 @@ def _covered(
     squares: of the distances of items to candidates, of which the first so many are known.
     """
     S = np.exp(squares / -square)
-    nearest = S.argmax(1)
+    nearest = squares.argmin(1)  # similarities of far items may all be 0
     similar = S[np.arange(len(S)), nearest]
     if known:
         S[:, known - 1] = S[:, :known].max(1)

@@ -86,7 +86,7 @@ class Wishes:
             if not isinstance(pool, MemoryPool):
                 raise InputError("at_least with a budget needs a pool in memory; read it first")
             needed = float(quotas.reserve(costs, free)[0])
-            if needed > budget:
+            if needed > budget * (1 + ROUNDING):
                 raise InputError(
                     f"budget={budget:g} does not pay for the items of at_least: the cheapest cost "
                     f"{needed:g}"
@@ -136,6 +136,11 @@ class Wishes:
         """Return the squared distance that chosen items must exceed; -1 if any will do."""
         if self.duplicates is None:
             return -1.0
+        if metric == "precomputed" and not pool.same:
+            raise InputError(
+                f"duplicates needs similarities of candidates to each other, but X has "
+                f"{pool.n:,} x {pool.N:,} numbers; leave it out, or pass an n x n matrix"
+            )
         above = as_positive(as_fraction(self.duplicates, "duplicates"), "duplicates")
         if metric == "cosine":
             return 2 * (1 - above)
@@ -169,9 +174,13 @@ def _per_group(value: Any, names: Any, default: int, option: str) -> IntArray:
     found, places = np.full(len(names), default, dtype=np.int64), {}
     for place, name in enumerate(names):
         places[name] = places[str(name)] = place
+    named = set[int]()
     for name, number in value.items():
         if name not in places:
             raise InputError(f"{option} names the group {visible(name)!r}, which no item has")
+        if places[name] in named:
+            raise InputError(f"{option} names the group {visible(name)!r} twice")
+        named.add(places[name])
         found[places[name]] = as_count(number, f"{option}[{name!r}]", least=0)
     return found
 
@@ -185,6 +194,7 @@ class Rules:
     costs:  (n,), or None; spent: their sum over the items that were taken.
     quotas: of groups, or None.
     until:  the share of demand at which the set is complete.
+    met:    whether that share is covered.
     apart:  the squared distance that chosen items must exceed; -1 if any will do.
     """
 
@@ -199,7 +209,7 @@ class Rules:
         apart: float = -1.0,
     ) -> None:
         self.open, self.k, self.costs, self.budget = open_.copy(), k, costs, budget
-        self.quotas, self.until, self.apart = quotas, until, apart
+        self.quotas, self.until, self.apart, self.met = quotas, until, apart, False
         self.spent, self.count = 0.0, 0
         self._close()
 
@@ -220,6 +230,15 @@ class Rules:
     def more(self) -> bool:
         """Return whether another item can be taken."""
         return self.count < self.k and bool(self.open.any())
+
+    def lacks(self) -> int:
+        """Return how many items groups must still have."""
+        return 0 if self.quotas is None else int(self.quotas.least.sum())
+
+    def end(self) -> None:
+        """Leave no places but those of items that groups must still have."""
+        self.met, self.k = True, self.count + self.lacks()
+        self._close()
 
     def places(self) -> int:
         """Return a bound on how many more items can be taken: the least that one rule allows."""
@@ -249,7 +268,7 @@ class Rules:
     def _affordable(self) -> Any:
         """Return what the next item may cost, so that what groups must have can be paid, too."""
         left = self._left()
-        if self.costs is None or self.quotas is None or not self.quotas.least.any():
+        if self.costs is None or self.quotas is None or not self.lacks():
             return left
         needed, dearest = self.quotas.reserve(self.costs, self.open)
         return np.maximum(left - needed, 0.0) + dearest[self.quotas.codes]
@@ -273,7 +292,7 @@ class Rules:
             self.open &= self.costs <= self._affordable()
         if (quotas := self.quotas) is not None:
             # Once groups need all places that are left, only these groups get them.
-            needed = quotas.least > 0 if quotas.least.sum() >= self.k - self.count else True
+            needed = quotas.least > 0 if self.lacks() >= self.k - self.count else True
             self.open &= ((quotas.most > 0) & needed)[quotas.codes]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
+from dmsgd.features.products import row_norms2
 from dmsgd.inputs.alignment import aligned, as_named_items
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_matrix, as_quality
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_matrix, as_quality, is_sparse, on_host
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
@@ -82,12 +83,14 @@ def select(
     given:     items chosen already, from which the new ones differ. k counts new items only.
     exclude:   items that must not be chosen. They are covered as all others are: an item that does
                not matter has quality 0. `given` and `exclude` are item numbers, a mask, a set, or
-               labels of the index if X is a DataFrame whose index is not 0 to n - 1.
+               labels of the index if X is a DataFrame; numbers that could be both raise an error,
+               and X.index[items] tells them apart.
     how:       "cover": each item has the largest product of its quality and what it adds to
                Σ_j q_j max_i S_ij, i being chosen or given, so that every good item has a similar
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
-               distance to the nearest of them. Groups, costs, `until`, `duplicates` and
+               distance to the nearest of them, and with `cover` at least that of 40 of its rows to
+               the nearest item. Groups, costs, `until`, `duplicates` and
                `cover` need it; `details` needs it or "medoids".
                "medoids": a first set to label, for which it is better (docs/select.md). Rows, less
                their mean unless they are sparse, are shortened to the median length, and k-means
@@ -109,7 +112,8 @@ def select(
                at_most. With a budget, `at_least` needs a pool in memory.
     costs:     (n,) what each item costs, such as tokens; budget: what all may cost together. With k
                both limits hold, and the set is chosen to use both of them.
-    until:     the share of Σ_j q_j, in (0, 1], at which enough is covered.
+    until:     the share of Σ_j q_j, in (0, 1], at which enough is covered and the set ends, but
+               for items of `at_least`.
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
@@ -150,14 +154,19 @@ def select(
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
     F = in_memory(F) if how != "cover" else F
+    if metric == "euclidean":
+        _warn_zero_rows(F)
     q = np.ones(F.n) if quality is None else aligned(quality, X, "quality")
-    q = as_quality(q, F.n, diversity)
+    plain, q = as_quality(q, F.n), as_quality(q, F.n, diversity)
     known = as_named_items(given, X, F.n, "given")
     free = np.ones(F.n, dtype=bool)
     free[known] = free[as_named_items(exclude, X, F.n, "exclude")] = False
-    if (places or 1) > (count := int(np.count_nonzero(free))):
+    count = int(np.count_nonzero(free))
+    if not count:
+        raise ValueError(f"all {counted(F.n, 'item')} are given or excluded; leave some out")
+    if (places or 1) > count:
         raise ValueError(
-            f"k={places or 1} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
+            f"k={places} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
             f"neither given nor excluded; ask for at most {count:,}"
         )
     pool: Any = F
@@ -182,14 +191,21 @@ def select(
 
             items, _ = greedy_set(F, q, rules.k, known, free)
         rules.take(*items.tolist())
-    lacks = rules.costs is not None and rules.quotas is not None and rules.quotas.least.any()
-    if until is None and (lacks or (items.size < (places or 0) and rules.costs is None)):
+    free_places = rules.costs is None and items.size < (F.n if places is None else places)
+    if free_places and until is not None and not rules.met:
+        warn_kernel(
+            f"the set covers less than until={until:g}: no other item that may be chosen adds to it"
+        )
+    if until is not None:
+        rules.end()
+    if rules.lacks() or (free_places and until is None):
         if duplicates is None:
-            items = filled(items, q, rules)
+            items = filled(items, plain, rules)
         else:
+            few = counted(places, "item") if places else "the items that at_least asks for"
             warn_kernel(
-                f"only {items.size:,} of {places:,} items are chosen: the others are more similar "
-                f"to one of them, or to a given one, than duplicates={duplicates:g}, or add nothing"
+                f"only {items.size:,} of {few} are chosen: the others are more similar to one of "
+                f"them, or to a given one, than duplicates={duplicates:g}, or add nothing"
             )
     if not details:
         return items
@@ -210,6 +226,23 @@ def _features(X: Any, metric: Metric, name: str = "X") -> Features:
     return F
 
 
+def _warn_zero_rows(F: Features) -> None:
+    """Warn about rows in memory that are zero where all others have one length.
+
+    Such rows, of empty texts, are nearer to all others than these are to each other.
+    """
+    if F.unwrap() is F or F.d < 3:
+        return
+    lengths = on_host(row_norms2(F.unwrap()))
+    zero, others = np.flatnonzero(lengths == 0), lengths[lengths > 0]
+    if 0 < zero.size < others.size and np.ptp(others) <= ROUNDING * others.max():
+        warn_kernel(
+            f"X has {counted(zero.size, 'row')} of zeros, as of empty texts (the first is row "
+            f"{zero[0]}): they are nearer to rows of length 1 than these are to each other; drop "
+            f"them, or name them in exclude"
+        )
+
+
 def _pool(
     F: Features, metric: Metric, wishes: Wishes, known: IntArray, k: int | None, workers: int
 ) -> Pool:
@@ -218,11 +251,19 @@ def _pool(
     other = None if rows is None else in_memory(_features(rows, metric, "cover"))
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
+    if other is not None and _on_gpu(F) != _on_gpu(other):
+        raise InputError("one of X and cover is a tensor on a GPU; pass both so, or neither")
     if F.unwrap() is F:
         from dmsgd.selection.parts import pool_of_blocks
 
         return pool_of_blocks(F, other, known, k, workers)
     return RowPool(F, other, known, workers)
+
+
+def _on_gpu(F: Features) -> bool:
+    """Return whether features are a tensor on a GPU."""
+    rows = F.unwrap()
+    return not (rows is F or isinstance(rows, np.ndarray) or is_sparse(rows))
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
@@ -275,6 +316,7 @@ def uncertainty(
             f"probabilities must be >= 0 with sum 1 for each item, but item {np.argmax(wrong)} has "
             f"the sum {P[wrong][0].sum():.3g}; for logits pass logits=True"
         )
+    P = np.maximum(P, 0.0)
     if how == "margin":
         second, first = np.partition(P, -2, axis=1)[:, -2:].T
         found = 1 - (first - second)
