@@ -144,6 +144,15 @@ def test_loader_takes_a_sampler_as_it_is():
         loader(TensorDataset(torch.zeros(9)), sampler)
 
 
+def test_a_second_loader_leaves_the_first_as_it_was():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    whole = loader(ITEMS, sampler)
+    with pytest.raises(ValueError, match="accumulation=1"):
+        loader(ITEMS, sampler, accumulation=2)
+    assert loader(ITEMS, sampler).batch_size == K
+    assert seen(whole) == draws()
+
+
 def test_loader_of_a_sampler_that_takes_a_part_has_batches_of_that_part():
     halves = [DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=rank) for rank in (0, 1)]
     parts = [seen(loader(ITEMS, half)) for half in halves]
