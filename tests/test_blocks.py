@@ -358,6 +358,17 @@ def test_passes_that_overlap_leave_blas_as_it_was(tmp_path: Path) -> None:
         assert threads() == {2}
 
 
+def test_blas_is_limited_after_ctrl_c_while_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(modules: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dmsgd.runtime.threads._libraries", interrupted)
+        with pytest.raises(KeyboardInterrupt), one_blas_thread:
+            pass
+    assert one_blas_thread._passes == 0
+
+
 def test_a_pass_on_another_thread_leaves_blas_alone(tmp_path: Path) -> None:
     """Passes that limit BLAS are counted, too: what a thread reads back differs between builds."""
     from concurrent.futures import ThreadPoolExecutor
