@@ -757,7 +757,7 @@ def test_embed_gives_features_in_dataset_order():
 
 
 def test_embed_refuses_a_dataset_without_items():
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="data is empty"):
         embed(torch.nn.Linear(10, 4), TensorDataset(torch.zeros(0, 10)))
 
 
