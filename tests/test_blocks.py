@@ -590,6 +590,16 @@ def test_blocks_keep_to_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert bounds[-1] == 100_000
 
 
+def test_blocks_do_not_depend_on_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DMSGD_MEMORY", raising=False)
+    found = []
+    for free in (2**31, 2**22):
+        sizes = {"MemTotal:": 2**31, "MemAvailable:": free}
+        monkeypatch.setattr("dmsgd.runtime.memory._machine", sizes.__getitem__)
+        found.append(even_bounds(100_000, 100).tolist())
+    assert found[0] == found[1]
+
+
 # Dask, without a cluster
 
 
