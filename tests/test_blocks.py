@@ -358,6 +358,17 @@ def test_passes_that_overlap_leave_blas_as_it_was(tmp_path: Path) -> None:
         assert threads() == {2}
 
 
+def test_blas_is_limited_after_ctrl_c_while_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(modules: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dmsgd.runtime.threads._libraries", interrupted)
+        with pytest.raises(KeyboardInterrupt), one_blas_thread:
+            pass
+    assert one_blas_thread._passes == 0
+
+
 def test_a_pass_on_another_thread_leaves_blas_alone(tmp_path: Path) -> None:
     """Passes that limit BLAS are counted, too: what a thread reads back differs between builds."""
     from concurrent.futures import ThreadPoolExecutor
@@ -577,6 +588,16 @@ def test_blocks_keep_to_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     bounds = even_bounds(100_000, 16)
     assert (np.diff(bounds) * 16 * 8 <= 2**20).all()
     assert bounds[-1] == 100_000
+
+
+def test_blocks_do_not_depend_on_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DMSGD_MEMORY", raising=False)
+    found = []
+    for free in (2**31, 2**22):
+        sizes = {"MemTotal:": 2**31, "MemAvailable:": free}
+        monkeypatch.setattr("dmsgd.runtime.memory._machine", sizes.__getitem__)
+        found.append(even_bounds(100_000, 100).tolist())
+    assert found[0] == found[1]
 
 
 # Dask, without a cluster

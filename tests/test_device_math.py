@@ -119,6 +119,12 @@ def test_a_part_may_be_zero():
     assert cuda_features(torch.zeros(3, 2), "X", allow_tiny=True).shape == (3, 2)
 
 
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_there_is_no_spectrum_of_zeros(shape):
+    with pytest.raises(ValueError, match="zero"):
+        there(np.zeros(shape)).spectrum()
+
+
 def test_eigenvectors_answer_as_those_in_memory():
     V, U = (np.linalg.qr(RNG.normal(size=(n, 5)))[0] for n in (40, 5))
     items, every, some = np.array([7, 0, 39]), np.arange(5), np.array([3, 1])

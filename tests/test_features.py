@@ -15,6 +15,7 @@ import dmsgd
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.features import as_features
 from dmsgd.features.blocks import in_blocks
+from dmsgd.features.products import sampled_pairs
 from dmsgd.inputs.arrays import on_host
 from dmsgd.samplers import reference
 
@@ -356,3 +357,9 @@ def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are():
         F = as_features(sparse.csr_array(rows))
         np.testing.assert_allclose(F.gram(), rows.T @ rows, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(F.transposed().gram(), rows @ rows.T, rtol=1e-12, atol=1e-12)
+
+
+def test_pairs_of_few_sizes_are_kept():
+    for n in range(100, 130):
+        sampled_pairs(n)
+    assert sampled_pairs.cache_info().currsize < 30

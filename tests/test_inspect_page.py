@@ -5,6 +5,7 @@ import csv
 import io
 import re
 import struct
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -15,7 +16,7 @@ import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.diagnostics import inspect
 from dmsgd.features import as_features
-from dmsgd.report.page import map_places, png, small_images
+from dmsgd.report.page import SmallImages, map_places, png
 from test_commands import fails, run
 
 RNG = np.random.default_rng(5)
@@ -164,15 +165,26 @@ def test_a_picture_is_a_png():
 
 
 def test_images_are_small_and_of_every_range():
-    assert small_images(np.zeros((3, 100, 60)), 3).shape == (3, 25, 15, 1)
+    assert SmallImages(np.zeros((3, 100, 60)), 3).shape == (3, 25, 15, 1)
     coloured = np.zeros((3, 40, 40, 3), np.uint8)
-    assert np.prod(small_images(coloured, 3).shape[1:]) <= 1024
-    floats = small_images(np.linspace(-1, 1, 12).reshape(3, 2, 2), 3)
-    assert (floats.min(), floats.max()) == (0, 255)
+    assert np.prod(SmallImages(coloured, 3).shape[1:]) <= 1024
+    floats = SmallImages(np.linspace(-1, 1, 12).reshape(3, 2, 2), 3)
+    assert (floats[0].min(), floats[2].max()) == (0, 255)
     for dtype, low, high in ((bool, 0, 1), (np.int8, -128, 127), (float, -1.7e308, 1.7e308)):
         pair = np.array([low, high], dtype).reshape(2, 1, 1)
-        assert small_images(pair, 2).ravel().tolist() == [0, 255]
-    assert not small_images(np.ones((2, 3, 3)), 2).any()
+        assert [SmallImages(pair, 2)[item].item() for item in (0, 1)] == [0, 255]
+    assert not SmallImages(np.ones((2, 3, 3)), 2)[1].any()
+
+
+def test_images_that_are_not_shown_are_not_converted(monkeypatch):
+    monkeypatch.setattr("dmsgd.report.page.PIXELS", 2**14)
+    images = np.linspace(-1, 1, 2000 * 28 * 28, dtype=np.float32).reshape(2000, 28, 28)
+    tracemalloc.start()
+    shown = SmallImages(images, 2000)[1999]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (shown.shape, shown.max()) == ((28, 28, 1), 255)
+    assert peak < images.nbytes / 4
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.microkernels import GROUP
-from dmsgd.features.blocks import Blocks
+from dmsgd.features.blocks import Blocks, in_blocks
 from dmsgd.features.convert import as_features
 from dmsgd.spectra.eigenvectors import Projected
 
@@ -178,6 +178,24 @@ def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes  # half of what the eigenvectors would take
+
+
+@pytest.mark.parametrize("block", [2**16, 2**30])
+def test_rows_are_joined_in_the_memory_of_the_result(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = rows(20_000, 30, float)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
+    F = in_blocks(X)
+    for make in (lambda: F.to_memory().matrix, lambda: F.times(np.eye(30))):
+        tracemalloc.start()
+        found = make()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        np.testing.assert_array_equal(found, X)
+        assert not np.shares_memory(found, X)
+        assert peak < 1.5 * X.nbytes or block > X.nbytes
+    assert F.reader.fingerprint is not None
 
 
 @pytest.mark.usefixtures("large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,28 @@ def test_similarities_and_no_k_are_refused() -> None:
         dmsgd.select(np.eye(9), 3, how="medoids", metric="precomputed")
     with pytest.raises(ValueError, match="how many"):
         dmsgd.select(X, how="medoids")
+
+
+def test_nothing_is_left_where_free_items_have_quality_0() -> None:
+    q = np.where(np.arange(len(X)) < 30, 1.0, 0.0)
+    for given in ([], [3]):
+        with pytest.warns(match="quality above 0"):
+            found = dmsgd.select(X, 5, quality=q, given=given, exclude=range(30), how="medoids")
+        assert found.tolist() == [30, 31, 32, 33, 34]
+
+
+def test_the_copy_of_shortened_rows_is_announced_and_the_only_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = RNG.normal(size=(20_000, 50))
+    tracemalloc.start()
+    shortened(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * rows.nbytes
+    monkeypatch.setenv("DMSGD_MEMORY", "8MB")
+    with pytest.raises(MemoryError, match="shortened"):
+        dmsgd.select(rows, 2, how="medoids")
 
 
 def test_a_dask_array_is_read_into_memory() -> None:

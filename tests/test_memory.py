@@ -119,6 +119,21 @@ def test_sample_takes_little_more_than_its_result(monkeypatch):
     np.testing.assert_array_equal(batches[-9:], design.sample(9, seed=0, start=size - 9))
 
 
+def test_probabilities_of_batches_take_little_more_than_these():
+    design = dmsgd.Stratified(np.arange(4000) % 1000, 100)
+    batches = design.sample(8000, seed=0)
+    last = design.log_prob(batches[-3:])  # loads scipy.special
+    tracemalloc.start()
+    try:
+        logs = design.log_prob(batches)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * batches.nbytes
+    np.testing.assert_array_equal(logs[-3:], last)
+    assert np.isfinite(logs).all()
+
+
 @pytest.mark.parametrize("setting", ["1.2.3MB", "much", "-1GB", "", "."])
 def test_a_limit_that_is_no_size_is_refused(setting, monkeypatch):
     monkeypatch.setenv("DMSGD_MEMORY", setting)

@@ -1,5 +1,6 @@
 """`dmsgd.select`: one set, with quality, given and excluded items."""
 
+import tracemalloc
 import warnings
 
 import mpmath
@@ -80,6 +81,21 @@ def test_a_greedy_set_of_many_items_is_that_of_plain_numpy(rng, monkeypatch, qua
     for rows in (X, sparse.csr_array(X)):
         found = dmsgd.select(rows, 30, quality=q, given=known, how="greedy")
         assert found.tolist() == order[2:]
+
+
+def test_the_rows_of_a_greedy_set_are_announced_and_copied_once(rng, monkeypatch):
+    X = rng.normal(size=(20_000, 50))
+    monkeypatch.setattr("dmsgd.designs.greedy.PART", 256)
+    monkeypatch.setattr("dmsgd.designs.greedy.LARGE", 2**10)  # float32
+    tracemalloc.start()
+    dmsgd.select(X, 2, how="greedy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.9 * X.nbytes
+    monkeypatch.setattr("dmsgd.designs.greedy.LARGE", X.size)
+    monkeypatch.setenv("DMSGD_MEMORY", "8MB")
+    with pytest.raises(MemoryError, match="greedy"):
+        dmsgd.select(X, 2, how="greedy")
 
 
 @pytest.mark.parametrize("apart", [2e-2, 1e-3, 1e-4, 1e-5, 1e-6])

@@ -202,6 +202,19 @@ def test_large_single_files_are_read_as_one_block(
         dmsgd.diversify(path, K, kernel="linear", normalize=False)
 
 
+def test_texts_in_memory_need_room_for_blocks_and_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = texts(3000, 20)
+    F = open_features(written(tmp_path / "corpus", X, 300))
+    size = 8 * (2 * X.nnz + 3000)
+    monkeypatch.setenv("DMSGD_MEMORY", f"{1.5 * size / 1024}KB")
+    with pytest.raises(MemoryError, match="memory"):
+        F.to_memory()
+    monkeypatch.setenv("DMSGD_MEMORY", f"{2.1 * size / 1024}KB")
+    assert F.to_memory().matrix.nnz == X.nnz
+
+
 @pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "csr_matrix"])
 def test_all_sparse_formats(kind: str, tmp_path: Path) -> None:
     X = texts(300, 20)

@@ -277,6 +277,12 @@ def test_draws_in_pieces_go_on_from_the_last_one(monkeypatch):
     np.testing.assert_array_equal(design.sample(30, seed=1, start=10), whole[10:40])
 
 
+def test_no_draws_take_no_steps(monkeypatch):
+    design = SwapChain(dmsgd.kernels.RBF(CLOUD), 6)
+    monkeypatch.setattr(swap_chain, "advance", None)
+    assert design.sample(0, seed=1, start=99).shape == (0, 6)
+
+
 def test_draws_do_not_go_on_from_another_seed():
     kernel = dmsgd.kernels.RBF(CLOUD)
     expected = SwapChain(kernel, 6, thin=1).sample(5, seed=2)

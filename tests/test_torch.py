@@ -144,6 +144,15 @@ def test_loader_takes_a_sampler_as_it_is():
         loader(TensorDataset(torch.zeros(9)), sampler)
 
 
+def test_a_second_loader_leaves_the_first_as_it_was():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    whole = loader(ITEMS, sampler)
+    with pytest.raises(ValueError, match="accumulation=1"):
+        loader(ITEMS, sampler, accumulation=2)
+    assert loader(ITEMS, sampler).batch_size == K
+    assert seen(whole) == draws()
+
+
 def test_loader_of_a_sampler_that_takes_a_part_has_batches_of_that_part():
     halves = [DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=rank) for rank in (0, 1)]
     parts = [seen(loader(ITEMS, half)) for half in halves]
@@ -683,6 +692,24 @@ def test_labels_of_a_dataset(dataset, expected):
     assert dmsgd.torch.labels(dataset).tolist() == expected
 
 
+NUMBERS, TEXTS = TensorDataset(torch.zeros(3), torch.arange(3)), Kept("targets", ["1", "b", "1"])
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        torch.utils.data.ConcatDataset([NUMBERS, TEXTS]),
+        torch.utils.data.Subset(torch.utils.data.ConcatDataset([TEXTS, NUMBERS]), [0, 1, 4]),
+        torch.utils.data.ConcatDataset([NUMBERS, Kept("y", [True, False, True])]),
+        Kept("targets", [1, "1", 2]),
+        Kept("targets", [0, 1, 2], {0: 1, 1: "1", 2: 2}.get),
+    ],
+)
+def test_labels_of_several_kinds_are_refused(dataset):
+    with pytest.raises(TypeError, match="mixes"):
+        dmsgd.torch.labels(dataset)
+
+
 def test_labels_of_a_named_field():
     assert dmsgd.torch.labels(Kept("targets"), "kind").tolist() == ["a", "b", "c"]
     assert dmsgd.torch.labels(TWO, 2).tolist() == [7, 8, 9]
@@ -727,6 +754,11 @@ def test_embed_gives_features_in_dataset_order():
     for other in (Endless(), DataLoader(data, batch_size=9)):
         with pytest.raises(TypeError, match="map-style"):
             embed(model, other)
+
+
+def test_embed_refuses_a_dataset_without_items():
+    with pytest.raises(ValueError, match="data is empty"):
+        embed(torch.nn.Linear(10, 4), TensorDataset(torch.zeros(0, 10)))
 
 
 def test_embed_makes_a_row_of_whatever_a_model_returns_per_item():

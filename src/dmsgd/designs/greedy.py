@@ -25,6 +25,8 @@ from dmsgd.runtime.progress import Progress, plan_work
 PART, SLOWER = 2**12, 16
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
+#: Numbers per item beside its row and its column of the factor.
+VECTORS = 8
 #: An RBF scale suits items of which others leave more than this share.
 DEPENDENT = 1e-4
 #: Relative differences up to this are ties, which go to the first item.
@@ -49,15 +51,13 @@ def greedy_set(
     if free is not None:
         worth[~free] = 0.0
     numbers = np.argsort(-worth, kind="stable")  # some parts have little worth
-    parts = [X[numbers[first : first + PART]] for first in range(0, F.n, PART)]
-    if not is_sparse(X):
-        kind, mean = np.float32 if F.n * F.d > LARGE else np.float64, X.mean(0)
-        parts = [np.subtract(X, mean, out=X).astype(kind, order="C", copy=False) for X in parts]
     chosen = np.empty(0, np.int64) if known is None else np.argsort(numbers)[known]
     worth, count = worth[numbers], chosen.size + k
-    what, stored = f"a greedy set of {counted(k, 'item')} of {F.n:,}", sum(X.size for X in parts)
-    size = count * (F.n // (2 if F.n * count > LARGE else 1) + F.d)
-    plan_work(SLOWER * count * (stored + F.n * count / 2), size, what, "ask for fewer items")
+    what = f"a greedy set of {counted(k, 'item')} of {F.n:,}"
+    rows = 2 * X.nnz if is_sparse(X) else X.size // (2 if X.size > LARGE else 1)
+    size = rows + count * (F.n // (2 if F.n * count > LARGE else 1) + F.d) + VECTORS * F.n
+    plan_work(SLOWER * count * (X.size + F.n * count / 2), size, what, "ask for fewer items")
+    parts = _centred_parts(X, numbers)
     while True:
         found = Greedy(parts, square, worth, numbers, count, least, what)
         chosen = found.choose(chosen)
@@ -66,6 +66,19 @@ def greedy_set(
         if chosen.size == count or farthest == 0:
             return numbers[chosen[count - k :]], float(np.sqrt(square / 2))
         square = min(square / 4, farthest)
+        del found  # or its factor would stay beside the next one
+
+
+def _centred_parts(X: Matrix, numbers: IntArray) -> list[Matrix]:
+    """Return copies of the rows in this order, less their mean unless they are sparse."""
+    if is_sparse(X):
+        return [X[numbers[first : first + PART]] for first in range(0, numbers.size, PART)]
+    kind, mean, parts = np.float32 if X.size > LARGE else np.float64, X.mean(0), []
+    for first in range(0, numbers.size, PART):
+        part = X[numbers[first : first + PART]]
+        part -= mean
+        parts.append(part.astype(kind, order="C", copy=False))
+    return parts
 
 
 @final

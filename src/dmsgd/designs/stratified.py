@@ -23,6 +23,8 @@ from dmsgd.spectra.decompose import principal
 LEVEL = 1e-9
 #: Directions of larger arrays with more columns are found by iteration.
 LARGE, NARROW = 2**22, 1024
+#: Counts of items of batches in strata that are held at a time.
+COUNTS = 2**15
 
 
 @final
@@ -129,14 +131,17 @@ class Stratified(ClosedForm):
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """-log(choices of strata with an extra item) - Σ_s log binomial(n_s, c_s)."""
-        rows = np.arange(batches.shape[0])[:, None]
-        counts = np.zeros((batches.shape[0], self._sizes.size), dtype=np.int64)
-        np.add.at(counts, (rows, self.stratum[batches]), 1)
-        more = counts - self._guaranteed
-        possible = np.all((more >= 0) & (more <= self._open), axis=1)
-        ways = log_binomial(self._sizes, np.where(possible, counts.T, 0).T).sum(axis=1)
-        choices = log_binomial(self._open_count, self._extra)
-        return np.where(possible, -ways - choices, -np.inf)
+        out, choices = np.empty(len(batches)), log_binomial(self._open_count, self._extra)
+        step = max(1, COUNTS // self._sizes.size)
+        for first in range(0, len(batches), step):  # all counts at once may be far larger
+            strata = self.stratum[batches[first : first + step]]
+            counts = np.zeros((len(strata), self._sizes.size), dtype=np.int64)
+            np.add.at(counts, (np.arange(len(strata))[:, None], strata), 1)
+            more = counts - self._guaranteed
+            possible = np.all((more >= 0) & (more <= self._open), axis=1)
+            ways = log_binomial(self._sizes, np.where(possible[:, None], counts, 0)).sum(axis=1)
+            out[first : first + step] = np.where(possible, -ways - choices, -np.inf)
+        return out
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Pairs within a stratum have one joint probability, and so have those across two."""

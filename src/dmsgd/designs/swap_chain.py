@@ -87,6 +87,8 @@ class SwapChain(Design):
         batch equals one from its first set.
         """
         out, stop = np.empty((size, self.k), dtype=np.int64), start + size
+        if not size:  # a check of the range, which needs no chain
+            return out
 
         def work(begin: int) -> None:
             first, end, Y = begin, min(stop, begin + self.chain_length), np.empty(0, np.int64)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.array import InMemory
-from dmsgd.features.contract import Features, RowMap
+from dmsgd.features.contract import Features, RowMap, joined
 from dmsgd.features.products import add_sparse_gram, gram, mirrored, stack
 from dmsgd.features.readers import Reader, changed
 from dmsgd.inputs.arrays import (
@@ -177,11 +177,13 @@ class Blocks(Features):
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
         if not self.sparse_rows:
             reserve(self.n * self.d, what, advice)
+            return InMemory(joined(self.blocks(), self.n), self.fingerprint())
         parts: list[Matrix] = []
+        entries = 0
         for block in self.blocks():
             parts.append(block)
-            if self.sparse_rows:  # an entry is a number and a column
-                reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
+            entries += block.nnz  # a number and a column; parts and the whole are held at once
+            reserve(2 * (2 * entries + self.n), what, advice)
         return InMemory(stack(parts), self.fingerprint())
 
     @cached_property

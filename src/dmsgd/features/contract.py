@@ -33,6 +33,17 @@ SHORTER = (
 )
 
 
+def joined(parts: Iterable[FloatArray], n: int) -> FloatArray:
+    """Return a new array of the n rows of all parts, below each other."""
+    start, whole = 0, np.empty(0)
+    for part in parts:
+        if start == 0:  # filled part by part: to concatenate would need twice the memory
+            whole = np.empty((n, *part.shape[1:]), part.dtype)
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
 class RowMap(ABC):
     """Turns rows of features into rows of other features: arrays, CSR arrays or tensors.
 
@@ -131,7 +142,7 @@ class Features(ABC):
         """Return parts below each other, where the features live."""
         if columns > 1:  # to ask for the free memory takes longer than small sums
             reserve(self.n * columns, f"{columns} columns for {self!r}", "ask for fewer")
-        return np.concatenate(list(parts))
+        return joined(parts, self.n)
 
     def row_norms2(self) -> FloatArray:
         """Return |f_i|², shape (n,)."""

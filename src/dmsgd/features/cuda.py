@@ -85,6 +85,7 @@ class Cuda(Features):
         total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
         for _, part in self.slices():
             total.addmm_(part.T, part)
+        check_nonzero(bool(total.any()))
         return total
 
     def mapped(self, map: RowMap) -> Cuda:

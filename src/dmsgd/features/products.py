@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import iadd
 from typing import Any
@@ -255,7 +255,7 @@ def median_above_rounding(squares: FloatArray) -> float:
     return float(np.median(squares)) if squares.size else 0.0
 
 
-@cache
+@lru_cache(16)
 def sampled_pairs(n: int) -> tuple[IntArray, IntArray]:
     """Return SAMPLE of n items, or all, and the places of their pairs in a matrix of all."""
     items = random_rows(n, SAMPLE, np.random.default_rng(0))

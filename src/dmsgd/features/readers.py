@@ -14,9 +14,9 @@ from dmsgd.files.arrays import check_chunks, load_npz, sparse_size
 from dmsgd.files.parquet_tables import ParquetTable
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray, Matrix, as_matrix, check_shape
-from dmsgd.runtime.memory import memory_limit, reserve
+from dmsgd.runtime.memory import reserve, total_memory
 
-#: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
+#: Blocks take at most this many bytes (as float64), or a 32nd of the memory.
 BLOCK_BYTES = 2**25
 #: Bytes of an entry of a sparse block (a number and its column), and of a row beside its entries.
 ENTRY, ROW = 12, 32
@@ -89,8 +89,11 @@ def changed(what: object, since: str) -> ValueError:
 
 
 def block_bytes() -> int:
-    """Return how many bytes a block may take."""
-    return int(min(BLOCK_BYTES, memory_limit() // 32))
+    """Return how many bytes a block may take.
+
+    It does not depend on the memory that is free now: `select` chooses from blocks one by one.
+    """
+    return int(min(BLOCK_BYTES, total_memory() // 32))
 
 
 def even_bounds(n: int, width: int) -> IntArray:
@@ -151,7 +154,7 @@ class ZarrReader(Reader):
         self.states = {}  # chunks are many files, or none; passes compare hashes
         self._set_shape(array.shape)
         check_chunks(array, name)
-        self.edges = np.append(np.arange(0, self.n, array.chunks[0]), self.n)
+        self.edges = np.append(np.arange(0, self.n, array.chunks[0], dtype=np.int64), self.n)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         with readable(Path(self.name), "Zarr"):
@@ -168,7 +171,7 @@ class ParquetReader(Reader):
         table = ParquetTable(path)
         self.widths = table.widths(drop, named)
         self._set_shape((sum(table.sizes), sum(self.widths.values())))
-        self.edges = np.cumsum([0, *table.sizes])
+        self.edges = np.cumsum([0, *table.sizes], dtype=np.int64)
         largest = f"the largest row group of {path}"
         reserve(max(table.sizes) * self.d, largest, "write it in smaller row groups")
 
@@ -203,7 +206,7 @@ class SparseReader(Reader):
         self._set_shape((sum(rows for rows, _, _ in sizes), d))
         for file, (rows, _, entries) in zip(self.files, sizes, strict=True):
             reserve(2 * entries + rows, f"all of {file}", "write smaller files")
-        self.edges = np.cumsum([0, *(rows for rows, _, _ in sizes)])
+        self.edges = np.cumsum([0, *(rows for rows, _, _ in sizes)], dtype=np.int64)
         self.entries = [entries for _, _, entries in sizes]
 
     @property
@@ -212,7 +215,8 @@ class SparseReader(Reader):
 
     def bounds(self, width: int) -> IntArray:
         # To read a part of a file, all of it is read: only rows that become dense are cut.
-        costs = ENTRY * np.cumsum([0, *self.entries]) + (ROW + 8 * width) * self.edges
+        entries = np.cumsum([0, *self.entries], dtype=np.int64)
+        costs = ENTRY * entries + (ROW + 8 * width) * self.edges
         return bounds_along(self.edges, width, costs)
 
     def read(self, start: int, stop: int) -> Any:

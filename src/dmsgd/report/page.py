@@ -25,6 +25,8 @@ from dmsgd.spectra.decompose import leading
 SNIPPET, NAME, TITLE = 120, 80, 200
 #: Limits of the picture of an item: its numbers, and the pixels along a side.
 PICTURE, SIDE = 1024, 32
+#: Pixels that are read at a time.
+PIXELS = 2**20
 #: Items that decide the axes and the scale of a map; its width and height.
 AXES, SCALE, WIDTH, HEIGHT = 500, 2000, 960, 470
 
@@ -49,7 +51,7 @@ class Items:
     """
 
     def __init__(self, about: Mapping[str, Any], images: Any, n: int) -> None:
-        self.about, self.images = about, None if images is None else small_images(images, n)
+        self.about, self.images = about, None if images is None else SmallImages(images, n)
 
     def entry(self, item: int, value: str = "") -> dict[str, Any]:
         """Return one item of a list: a value, a picture, the beginning of what is known of it."""
@@ -64,29 +66,50 @@ class Items:
         return found
 
 
-def small_images(images: Any, n: int) -> npt.NDArray[np.uint8]:
-    """Return one picture per item as bytes, (n, h, w, 1 or 3), small enough for a hundred of them.
+@final
+class SmallImages:
+    """One picture per item, small enough for a hundred of them: images[item], as bytes.
 
-    Unless `images` are bytes, the smallest value is black and the largest white.
+    Unless `images` are bytes, the smallest value of all is black and the largest white.
+
+    shape: (n, height, width, 1 or 3).
     """
-    values = to_numpy(images, "images")
-    values = values[..., None] if values.ndim == 3 else values
-    shape = values.shape
-    if len(shape) != 4 or shape[0] != n or shape[3] not in (1, 3) or 0 in shape:
-        size = f"({n}, height, width"
-        raise ValueError(f"images must have shape {size}) or {size}, 3), got {np.shape(images)}")
-    if values.dtype.kind not in "buif":
-        raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
-    step = int(np.ceil(max(max(shape[1:3]) / SIDE, (np.prod(shape[1:]) / PICTURE) ** 0.5)))
-    values = values[:, ::step, ::step]
-    if values.dtype != np.uint8:
-        values = as_floats(values, "images")
-        if missing := int((~np.isfinite(values)).sum()):
+
+    def __init__(self, images: Any, n: int) -> None:
+        values = to_numpy(images, "images")
+        values = values[..., None] if values.ndim == 3 else values
+        shape = values.shape
+        if len(shape) != 4 or shape[0] != n or shape[3] not in (1, 3) or 0 in shape:
+            size = f"({n}, height, width"
+            got = np.shape(images)
+            raise ValueError(f"images must have shape {size}) or {size}, 3), got {got}")
+        if values.dtype.kind not in "buif":
+            raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
+        step = int(np.ceil(max(max(shape[1:3]) / SIDE, (np.prod(shape[1:]) / PICTURE) ** 0.5)))
+        self._values = values[:, ::step, ::step]
+        self.shape = self._values.shape
+        if values.dtype != np.uint8:
+            self._find_range()
+
+    def _find_range(self) -> None:
+        """Find the smallest and the largest value, some images at a time."""
+        missing, low, high = 0, np.inf, -np.inf
+        step = max(1, PIXELS // int(np.prod(self.shape[1:])))
+        for first in range(0, self.shape[0], step):
+            some = as_floats(self._values[first : first + step], "images")
+            missing += int((~np.isfinite(some)).sum())
+            low, high = min(low, float(some.min())), max(high, float(some.max()))
+        if missing:
             raise ValueError(f"images have {missing:,} pixels that are NaN or infinite; fill them")
-        low, high = values.min() / 256, values.max() / 256  # differences of the largest overflow
-        span = high - low if high > low else 1.0
-        values = (255 * ((values / 256 - low) / span)).astype(np.uint8)
-    return values
+        self._low, high = low / 256, high / 256  # differences of the largest overflow
+        self._span = high - self._low if high > self._low else 1.0
+
+    def __getitem__(self, item: int) -> npt.NDArray[np.uint8]:
+        pixels = self._values[item]
+        if pixels.dtype != np.uint8:
+            shares = (as_floats(pixels, "images") / 256 - self._low) / self._span
+            pixels = (255 * shares).astype(np.uint8)
+        return np.asarray(pixels)
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> str:

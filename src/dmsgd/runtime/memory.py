@@ -26,7 +26,10 @@ _CGROUP_FILES = (
 
 
 def memory_limit() -> int:
-    """Return how many bytes one step may take: DMSGD_MEMORY, or what is free now."""
+    """Return how many bytes one step may take: DMSGD_MEMORY, or what is free now.
+
+    What is free is known on Linux only. Elsewhere it is what `total_memory` returns.
+    """
     return _setting() or min(_machine("MemAvailable:"), _cgroups(free=True))
 
 
@@ -34,7 +37,8 @@ def total_memory() -> int:
     """Return how many bytes this process could ever have: DMSGD_MEMORY, or the machine's memory.
 
     Limits of containers and batch systems count. Unlike `memory_limit` it does not change while
-    other programs run, so that it may decide how data are read.
+    other programs run, so that it may decide how data are read. On Windows, where the memory of the
+    machine is not known, only DMSGD_MEMORY sets a limit.
     """
     return _setting() or min(_machine("MemTotal:"), _cgroups(free=False))
 
@@ -71,7 +75,10 @@ def _setting() -> int | None:
 
 
 def _machine(entry: str) -> int:
-    """Return an entry of /proc/meminfo, or the physical memory where there is none."""
+    """Return an entry of /proc/meminfo, the physical memory without that file, or UNKNOWN.
+
+    Windows has neither the file nor os.sysconf.
+    """
     for line in _read(Path("/proc/meminfo")).splitlines():
         if line.startswith(entry):
             return int(line.split()[1]) * 1024

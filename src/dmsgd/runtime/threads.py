@@ -66,9 +66,9 @@ class _OneBlasThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._passes += 1
-            if self._passes == 1:
+            if self._passes == 0:
                 self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+            self._passes += 1  # after the limit is set, which Ctrl-C may prevent
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ from scipy import sparse
 from dmsgd.features import as_features
 from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
+from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import Progress, plan_work
 from dmsgd.runtime.threads import one_blas_thread, parallel_map
 from dmsgd.selection.cover import cover, covering_set
@@ -31,13 +32,11 @@ def medoids(pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: i
     covering set. Each item is the best of its cell, and if there are too few cells, others cover
     what these leave. They are ordered by what they add to the coverage.
     """
-    X, found = shortened(pool.F.matrix), np.empty(0, dtype=np.int64)
-    short = RowPool(as_features(X, allow_tiny=True), known=known, workers=pool.workers)
-    begin = covering_set(short, q, q, known, Rules(free, k))[0]
-    if begin.size:
+    found = np.empty(0, dtype=np.int64)
+    count, own = _cells(pool, q, known, free, k)
+    if count:
         with one_blas_thread:
-            own = cells_of(X, np.append(known, begin), known.size, q, pool.workers)
-            found = best_of_cells(pool, own - known.size, begin.size, q, free & (q > 0))
+            found = best_of_cells(pool, own - known.size, count, q, free & (q > 0))
     if found.size < k:
         left = free.copy()
         left[found] = False
@@ -46,15 +45,38 @@ def medoids(pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: i
     return ordered_by_gains(pool, q, known, found)
 
 
+def _cells(
+    pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: int
+) -> tuple[int, IntArray]:
+    """Return how many cells there are beside those of known items, and the cell of each item.
+
+    Shortened rows, a copy, are gone when it returns.
+    """
+    X = shortened(pool.F.matrix)
+    short = RowPool(as_features(X, allow_tiny=True), known=known, workers=pool.workers)
+    begin = covering_set(short, q, q, known, Rules(free, k))[0]
+    if not begin.size:
+        return 0, begin
+    with one_blas_thread:
+        return begin.size, cells_of(X, np.append(known, begin), known.size, q, pool.workers)
+
+
 def shortened(X: Matrix) -> Matrix:
     """Return rows that are at most as long as the median, which is 1; dense ones less their mean.
 
     Rows that are zero do not count for the median.
     """
-    X = X if is_sparse(X) else X - X.mean(0)
+    n, sparse_rows = X.shape[0], is_sparse(X)
+    size = (2 * X.nnz if sparse_rows else X.size) + 4 * n
+    reserve(size, f"the shortened rows of {n:,} items", "choose from fewer items")
+    X = X if sparse_rows else X - X.mean(0)
     lengths = np.sqrt(row_norms2(X))
     median = np.median(lengths[lengths > 0]) if lengths.any() else 1.0
-    return scale_rows(X, 1 / np.maximum(lengths, median))
+    factors = 1 / np.maximum(lengths, median)
+    if sparse_rows:
+        return scale_rows(X, factors)
+    X *= factors[:, None]
+    return X
 
 
 def cells_of(X: Matrix, begin: IntArray, fixed: int, weights: FloatArray, workers: int) -> IntArray:
@@ -64,13 +86,16 @@ def cells_of(X: Matrix, begin: IntArray, fixed: int, weights: FloatArray, worker
     """
     (n, d), count = X.shape, begin.size
     what = f"k-means of {n:,} items and {count:,} centres"
-    plan_work(float(ROUNDS) * n * d * count, 2 * count * d, what, "ask for fewer items")
-    centres, own, tell = as_array(X[begin]), np.full(n, -1), Progress(what)
     step = max(1, AT_A_TIME // count)
+    size = 2 * count * d + 4 * n
+    plan_work(float(ROUNDS) * n * d * count, size, what, "ask for fewer items")
+    centres, own, tell = as_array(X[begin]), np.full(n, -1), Progress(what)
     parts = [slice(first, first + step) for first in range(0, n, step)]
 
     def nearest(part: slice) -> IntArray:
-        return np.asarray((as_array(X[part] @ centres.T) - halves).argmax(1))
+        near = as_array(X[part] @ centres.T)
+        near -= halves
+        return np.asarray(near.argmax(1))
 
     for turn in range(1, ROUNDS + 1):
         last, halves = own, row_norms2(centres) / 2
@@ -99,11 +124,11 @@ def best_of_cells(
     def best(cell: int) -> IntArray:
         inside = order[ends[cell] : ends[cell + 1]]
         items, some = inside[free[inside]], inside[:: max(1, -(-inside.size // MOST))]
-        sums = [
-            np.exp(D / -square) @ q[some]
-            for _, D in distances_to(pool.F.take(some), pool.F.take(items))
-        ]
-        values = q[items] * np.concatenate([*sums, np.empty(0)])
+        sums = [np.empty(0)]
+        for _, D in distances_to(pool.F.take(some), pool.F.take(items)):
+            D /= -square
+            sums.append(np.exp(D, out=D) @ q[some])
+        values = q[items] * np.concatenate(sums)
         return np.asarray(items[values >= (1 - TIED) * values.max(initial=0.0)][:1])
 
     return np.concatenate(parallel_map(best, range(count), pool.workers))
@@ -112,6 +137,8 @@ def best_of_cells(
 def ordered_by_gains(pool: RowPool, q: FloatArray, known: IntArray, found: IntArray) -> IntArray:
     """Return items in the order of what each adds to what the known ones and those before cover."""
     both = np.append(known, found)
+    if not found.size:
+        return found
     some = as_features(pool.F.take(both), allow_tiny=True)
     part = RowPool(some, pool.F, workers=pool.workers, square=pool.square)
     places = np.arange(both.size)

@@ -113,8 +113,9 @@ def loader(
     loss_weights: Whether each item comes with its loss weight (see `WithLossWeights`).
     options:      Any other argument of DataLoader (num_workers, collate_fn, pin_memory, ...).
 
-    Raises ValueError if k is no multiple of ranks x accumulation, and TypeError for an argument
-    that the design decides, such as shuffle or batch_size. See also `DiverseSampler`, `Stratified`.
+    Raises ValueError if k is no multiple of ranks x accumulation, or the sampler has a loader with
+    another accumulation, and TypeError for an argument that the design decides, such as shuffle.
+    See also `DiverseSampler`, `Stratified`.
 
     >>> import dmsgd, torch
     >>> from torch.utils.data import TensorDataset
@@ -142,10 +143,14 @@ def loader(
     if k % (ranks * accumulation):
         problem = f"{ranks} ranks x {accumulation} accumulation steps do not divide k={k}"
         raise ValueError(f"{problem}; choose another k")
+    if sampler.pass_size not in (None, k // accumulation):
+        problem = f"this sampler has a loader with accumulation={k // sampler.pass_size}"
+        raise ValueError(f"{problem}; make a sampler for each loader, or pass the design")
     data = WithLossWeights(dataset, sampler.design) if loss_weights else dataset
-    sampler.pass_size = k // accumulation
     size = k // (ranks * accumulation)
-    return Loader(data, batch_size=size, sampler=sampler, drop_last=True, **options)
+    made = Loader(data, batch_size=size, sampler=sampler, drop_last=True, **options)
+    sampler.pass_size = k // accumulation
+    return made
 
 
 def _check_fits(dataset: Any, design: Source) -> None:

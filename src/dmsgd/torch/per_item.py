@@ -53,6 +53,8 @@ def embed(
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     check_numbered(data, "data")
+    if not len(data):
+        raise ValueError("data is empty; pass a dataset with items")
     size = as_count(batch_size, "batch_size")
     batches = DataLoader[Any](data, size, num_workers=num_workers, collate_fn=collate_fn)
     _warn_augmented(batches)
@@ -153,18 +155,28 @@ def _stored(dataset: Any, field: str | int | None) -> Any:
         return None if inner is None else inner[np.asarray(dataset.indices, dtype=np.int64)]
     if isinstance(dataset, ConcatDataset):
         parts = [_stored(each, field) for each in dataset.datasets]
-        return None if any(part is None for part in parts) else np.concatenate(parts)
+        if any(part is None for part in parts):
+            return None
+        mixed = len({part.dtype.kind for part in parts}) > 1
+        return np.concatenate(parts, dtype=object if mixed else None)
     if isinstance(dataset, TensorDataset):
-        return to_numpy(_chosen(dict(enumerate(dataset.tensors)), field), LABELS)
+        return _array(_chosen(dict(enumerate(dataset.tensors)), field))
     if isinstance(columns := getattr(dataset, "column_names", None), list):
-        return to_numpy(dataset[_chosen(dict(zip(columns, columns, strict=True)), field)], LABELS)
+        return _array(dataset[_chosen(dict(zip(columns, columns, strict=True)), field)])
     for name in ATTRIBUTES if field is None else ():
         kept: Any = getattr(dataset, name, None)
         if not callable(kept) and hasattr(kept, "__len__") and len(kept) == len(dataset):
-            found = to_numpy(kept, LABELS)
+            found = _array(kept)
             change = getattr(dataset, "target_transform", None)  # items have what it makes of them
-            return found if change is None else to_numpy(list(map(change, found.tolist())), LABELS)
+            return found if change is None else _array(list(map(change, found.tolist())))
     return None
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    """Return labels as an array; of several types as objects, as NumPy makes text of numbers."""
+    if isinstance(values, list | tuple) and len(set(map(type, values))) > 1:
+        return np.fromiter(values, dtype=object, count=len(values))
+    return to_numpy(values, LABELS)
 
 
 def _chosen(fields: Mapping[Any, Any], field: str | int | None) -> Any:
