@@ -66,10 +66,11 @@ def test_scores_and_samples_of_labelling_tools(package):
     X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
     wrong = rng.choice(400, 20, replace=False)
     y[wrong] = (y[wrong] + 1) % 4
-    found = {"X": X, "y": y}
-    first, *recipes = [code for _, code in blocks((START / "labelling_tools.md").read_text())]
-    for code in (first, *(code for code in recipes if f"from {package}" in code)):
+    found = {}
+    data, first, *recipes = [code for _, code in blocks((START / "labelling_tools.md").read_text())]
+    for code in (data, first, *(code for code in recipes if f"from {package}" in code)):
         exec(compile(code, "labelling_tools.md", "exec"), found)
+        found |= {"X": X, "y": y}
     if package == "cleanlab":
         assert set(wrong) <= set(found["to_check"])
     else:
