@@ -35,6 +35,7 @@ LONG = ("demo", "bench")
 #: Packages of recipes; a block that imports one is left out where it is missing.
 RECIPES = (
     "langchain_core", "llama_index", "haystack", "flwr", "datasets", "cleanlab", "fiftyone",
+    "imblearn",
 )  # fmt: skip
 
 #: Data sets that pages load, by the file that must be there: a test downloads nothing.
