@@ -860,7 +860,12 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (
             lambda: DiverseSampler(DESIGN).resume(state_of(DiverseSampler(DESIGN, seed=1))),
             ValueError,
-            "another sampler or design: seed",
+            "another sampler or design: seed.*pass the seed",
+        ),
+        (
+            lambda: DiverseSampler(DESIGN).resume(state_of(DiverseSampler(dmsgd.Uniform(N, 3)))),
+            ValueError,
+            f"saved with k=3, this one has k={K};",
         ),
     ],
 )
