@@ -57,6 +57,20 @@ def test_rows_of_frames_and_datasets(package):
     assert list(rows["text"]) == [f"text {i}" for i in found["chosen"]]
 
 
+def test_rows_of_a_table_with_categories():
+    """A hundred different rows, with every category: of 500, ten have the rarest."""
+    pytest.importorskip("pandas")
+    recipes = [code for _, code in blocks((START.parent / "select.md").read_text())]
+    found = {}
+    needed = ("import pandas", "make_column_transformer")
+    for code in (recipes[0], *(code for code in recipes if any(each in code for each in needed))):
+        exec(compile(code, "select.md", "exec"), found)
+    table, rows = found["table"], found["to_label"]
+    assert rows.index.is_unique
+    assert len(rows) == 100
+    assert set(rows["job"]) == set(table["job"])
+
+
 @pytest.mark.parametrize("package", ["cleanlab", "fiftyone"])
 def test_scores_and_samples_of_labelling_tools(package):
     """cleanlab's scores lead to the wrong labels; FiftyOne's views have the chosen samples."""
@@ -66,10 +80,11 @@ def test_scores_and_samples_of_labelling_tools(package):
     X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
     wrong = rng.choice(400, 20, replace=False)
     y[wrong] = (y[wrong] + 1) % 4
-    found = {"X": X, "y": y}
-    first, *recipes = [code for _, code in blocks((START / "labelling_tools.md").read_text())]
-    for code in (first, *(code for code in recipes if f"from {package}" in code)):
+    found = {}
+    data, first, *recipes = [code for _, code in blocks((START / "labelling_tools.md").read_text())]
+    for code in (data, first, *(code for code in recipes if f"from {package}" in code)):
         exec(compile(code, "labelling_tools.md", "exec"), found)
+        found |= {"X": X, "y": y}
     if package == "cleanlab":
         assert set(wrong) <= set(found["to_check"])
     else:

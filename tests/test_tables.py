@@ -64,6 +64,11 @@ def test_everyone_takes_a_column_of_labels(folder):
         ("wine.csv", "grape", "has the columns alcohol, .* and no column 'grape'"),
         ("wine.npy", "grape", "names a column, but wine.npy is no table"),
         (frame(), None, "text in its column 'cultivar'; pass labels='cultivar' if .*, encode"),
+        (
+            frame().assign(grape="red"),
+            None,
+            "text in its columns 'cultivar', 'grape'; .*get_dummies.*drop them",
+        ),
         ("wine.csv", None, "'cultivar' holds .*; pass labels='cultivar'"),
         ("wine.parquet", None, "'cultivar' holds .*; pass labels='cultivar'"),
     ],

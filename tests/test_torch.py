@@ -871,7 +871,7 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (lambda: loader(TensorDataset(torch.zeros(9)), DESIGN), ValueError, "9 items.*design 60"),
         (lambda: loader(Endless(), DESIGN), TypeError, "map-style"),
         (lambda: loader(ITEMS, DESIGN, batch_size=6), TypeError, "batch_size is decided"),
-        (lambda: loader(ITEMS, DESIGN, accumulation=4), ValueError, "1 ranks x 4.* divide k=6"),
+        (lambda: loader(ITEMS, DESIGN, accumulation=4), ValueError, "^4 accumulation.* divide k=6"),
         (lambda: loader(ITEMS, DESIGN, shuffle=True), TypeError, "shuffle is decided"),
         (lambda: loader(ITEMS, DESIGN, in_order=False), ValueError, "would mix draws.*leave it"),
         (lambda: DiverseSampler(DESIGN, num_replicas=4, rank=0), ValueError, "multiple of 4"),
@@ -892,7 +892,12 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (
             lambda: DiverseSampler(DESIGN).resume(state_of(DiverseSampler(DESIGN, seed=1))),
             ValueError,
-            "another sampler or design: seed",
+            "another sampler or design: seed.*pass the seed",
+        ),
+        (
+            lambda: DiverseSampler(DESIGN).resume(state_of(DiverseSampler(dmsgd.Uniform(N, 3)))),
+            ValueError,
+            f"saved with k=3, this one has k={K};",
         ),
     ],
 )

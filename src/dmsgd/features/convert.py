@@ -185,15 +185,21 @@ def _column_names(frame: Any) -> list[Any]:
 
 
 def _check_text(frame: Any, name: str, takes_labels: bool) -> None:
-    """Raise an error that names the column of text, if a frame has one."""
-    for column in _column_names(frame):
-        entries = to_numpy(frame[column], name)
-        if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
-            labels = f"pass labels={column!r} if it is the class of the items, " * takes_labels
-            raise TypeError(
-                f"{name} holds text in its column {column!r}; {labels}encode it as numbers "
-                f"(dmsgd.features.one_hot), or drop it"
-            ) from None
+    """Raise an error that names the columns of text, if a frame has any."""
+    found = [column for column in _column_names(frame) if _has_text(to_numpy(frame[column], name))]
+    if found:
+        columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
+        labels = f"pass labels={found[0]!r} if that is the class of the items, " * takes_labels
+        raise TypeError(
+            f"{name} holds text in its {columns} {few([*map(repr, found)])}; {labels}encode {them} "
+            f"as numbers (pandas.get_dummies, scikit-learn's OneHotEncoder), or drop {them}"
+        ) from None
+
+
+def _has_text(entries: Any) -> bool:
+    """Return whether these entries of a column are text, or some of them."""
+    text = entries.dtype.kind in "UST"
+    return text or any(isinstance(each, str) for each in entries.flat)
 
 
 def _is_large_file(array: np.memmap[Any, Any]) -> bool:

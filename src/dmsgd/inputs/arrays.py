@@ -194,7 +194,7 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
 
 def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind in "UST":
-        raise TypeError(f"{name} holds text; encode it as numbers first (one_hot, tf-idf, ...)")
+        raise TypeError(f"{name} holds text; encode it as numbers first (OneHotEncoder, tf-idf)")
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {dtype}")
 

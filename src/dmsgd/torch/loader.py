@@ -141,8 +141,9 @@ def loader(
     named = sampler.replica if sampler.shard is not False else None
     ranks = named[1] if named else process_count()
     if k % (ranks * accumulation):
-        problem = f"{ranks} ranks x {accumulation} accumulation steps do not divide k={k}"
-        raise ValueError(f"{problem}; choose another k")
+        factors = (ranks, "ranks"), (accumulation, "accumulation steps")
+        product = " x ".join(f"{count} {what}" for count, what in factors if count > 1)
+        raise ValueError(f"{product} do not divide k={k}; choose another k")
     if sampler.pass_size not in (None, k // accumulation):
         problem = f"this sampler has a loader with accumulation={k // sampler.pass_size}"
         raise ValueError(f"{problem}; make a sampler for each loader, or pass the design")

@@ -18,6 +18,16 @@ from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
 
+#: What to do where a saved state differs, in the order in which differences are looked for: another
+#: k or n changes the steps, and all of them change the design.
+REMEDIES = {
+    "k": "build the design with the k of the saved run",
+    "n": "build the design from the same data as when it was saved",
+    "steps": "pass the steps of the saved run",
+    "seed": "pass the seed of the saved run",
+    "design": "build it from the same data, with the same options, as when it was saved",
+}
+
 
 class Place(NamedTuple):
     """Where a pass stands: in which epoch, after how many of its own indices."""
@@ -209,15 +219,17 @@ class DiverseSampler(DistributedSampler[Any]):
         """Return the place in a state of this sampler; raise ValueError for another's."""
         if not isinstance(state, Mapping):
             raise TypeError(f"the state must be what state_dict() returned, got {kind_of(state)}")
-        for name, own in self.state(Place(0, 0)).items():
+        expected = self.state(Place(0, 0))
+        for name, own in expected.items():
             if type(found := state.get(name)) is not type(own):
                 problem = f"{name} of the state must be like {own!r}, got {found!r}"
                 raise ValueError(f"{problem}; pass what state_dict() returned")
-            if name not in ("epoch", "consumed") and found != own:
-                raise ValueError(
-                    f"the state is of another sampler or design: {name} is {found}, not {own}; "
-                    f"build the design from the same data as when it was saved"
-                )
+        for name, remedy in REMEDIES.items():
+            if (found := state[name]) != (own := expected[name]):
+                is_key = name in ("seed", "design")  # numbers and names that say nothing to users
+                what = f"saved with {name}={found}, this one has {name}={own}"
+                problem = f"{name} differs" if is_key else what
+                raise ValueError(f"the state is of another sampler or design: {problem}; {remedy}")
         parts, consumed = self.part()[1], state["consumed"]
         if not 0 <= consumed <= self.total_size or consumed % parts:
             raise ValueError(
