@@ -321,6 +321,27 @@ def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     assert "random sample of 300 items" in part.html()
 
 
+def test_a_class_that_a_sample_lacks_has_the_figures_of_all_labels(tmp_path, monkeypatch):
+    y = np.repeat(["common", "rare"], [498, 2])
+    X = np.repeat(FEATURES, 2, axis=0)
+    np.save(tmp_path / "x.npy", X)
+    whole = inspect(X, 8, y)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)  # files are read in blocks
+    monkeypatch.setattr("dmsgd.diagnostics.facts.ITEMS", 20)
+    monkeypatch.setattr("dmsgd.diagnostics.facts.NUMBERS", 1)
+    part = inspect(tmp_path / "x.npy", 8, y)
+    assert set(y[part.data.rows]) == {"common"}
+    one, other = (figures(each, "Stratified") for each in (part, whole))
+    assert (one.items, one.per_epoch, one.seen) == (other.items, other.per_epoch, other.seen)
+    assert part.advice == whole.advice
+    assert one.noise is not None
+    assert set(part.csv().splitlines()[1:]) < {
+        line.rpartition(",")[0] + "," for line in whole.csv().splitlines()
+    }
+    texts = np.arange(500).astype(str)
+    assert "Stratified: 2 of 2 classes" in part.html(texts=texts)
+
+
 # What is warned of
 
 
