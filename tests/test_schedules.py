@@ -928,15 +928,35 @@ def test_a_schedule_that_another_replaces_while_it_is_checked_is_not_returned(pa
     replace = partial(dmsgd.presample, DESIGN, 5, seed=1, path=path, overwrite=True)
     hashed = []
 
+    read = drawing.read_record
+
     def replaced_meanwhile(file):
-        if file == ScheduleFiles.at(path).batches and not hashed:
+        record = read(file)
+        if not hashed:
             hashed.append(file)
             replace()
-        return files.sha256(file)
+        return record
 
-    monkeypatch.setattr(drawing, "sha256", replaced_meanwhile)
+    monkeypatch.setattr(drawing, "read_record", replaced_meanwhile)
     with pytest.raises(ValueError, match="is another schedule: seed is 1, not 0"):
         dmsgd.presample(DESIGN, 5, path=path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no open file")
+def test_batches_and_record_are_of_one_schedule_if_another_replaces_it(path, monkeypatch):
+    dmsgd.presample(DESIGN, 5, path=path)
+    replaced, memmap = [], np.memmap
+
+    def replaced_before(*arguments, **more):
+        if not replaced:
+            replaced.append(True)
+            dmsgd.presample(DESIGN, 5, seed=1, path=path, overwrite=True)
+        return memmap(*arguments, **more)
+
+    monkeypatch.setattr(np, "memmap", replaced_before)
+    loaded = dmsgd.Schedule.load(path)
+    assert loaded.seed == 0
+    np.testing.assert_array_equal(loaded.batches, DESIGN.sample(5, 0))
 
 
 # --- where it cannot be written

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 import os
@@ -25,7 +26,7 @@ from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
-from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256
+from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256_of_open
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
@@ -71,7 +72,8 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str]) -> Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
-        Every byte is compared with the checksum first, about a second per GB. Raises ValueError if
+        Every byte is compared with the checksum first, about a second per GB. If another process
+        replaces the schedule meanwhile, the old or the new one comes back. Raises ValueError if
         files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
         files = ScheduleFiles.at(path)
@@ -94,15 +96,21 @@ class Schedule:
             raise FileNotFoundError(f"there is no schedule {file} with {files.record.name}")
         record = read_record(files.record)
         shape = (record.steps, record.k)
-        whole = file.is_file() and file.stat().st_size == HEADER + 8 * math.prod(shape)
-        if not whole or (check and sha256(file).hexdigest() != record.checksum):
-            raise ValueError(f"{file} was cut short or altered, or is of another schedule")
-        if record.inclusion_checksum:
-            file = files.inclusion
-            if not file.is_file() or sha256(file).hexdigest() != record.inclusion_checksum:
-                raise ValueError(f"{file} is missing or was altered")
-            b = np.fromfile(file, "<f8", offset=HEADER)
-        batches = np.memmap(files.batches, "<i8", "r", offset=HEADER, shape=shape)
+        wrong = ValueError(f"{file} was cut short or altered, or is of another schedule")
+        if not file.is_file():
+            raise wrong
+        # What is hashed is mapped, even if another process replaces the files meanwhile.
+        with open(os.fspath(file), "rb", buffering=0) as opened:
+            whole = os.fstat(opened.fileno()).st_size == HEADER + 8 * math.prod(shape)
+            if not whole or (check and sha256_of_open(opened).hexdigest() != record.checksum):
+                raise wrong
+            if record.inclusion_checksum:
+                file = files.inclusion
+                content = file.read_bytes() if file.is_file() else b""
+                if hashlib.sha256(content).hexdigest() != record.inclusion_checksum:
+                    raise ValueError(f"{file} is missing or was altered")
+                b = np.frombuffer(content, "<f8", offset=HEADER)
+            batches = np.memmap(opened, "<i8", "r", offset=HEADER, shape=shape)
         return cls(batches, b, record, files.batches)
 
     def __len__(self) -> int:
