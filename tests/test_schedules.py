@@ -976,6 +976,17 @@ def test_a_folder_that_takes_no_files_is_one_clear_error():
         dmsgd.presample(DESIGN, 5, path="/proc/self/s")
 
 
+@pytest.mark.parametrize("method", ["_draw", "inclusion"])
+def test_an_error_of_reading_features_is_not_one_of_writing(method, path, monkeypatch):
+    def read(*arguments):
+        raise FileNotFoundError(2, "No such file or directory", "x.npy")
+
+    monkeypatch.setattr(dmsgd.KDPP, method, read)
+    with pytest.raises(FileNotFoundError) as caught:
+        dmsgd.presample(DESIGN, 5, path=path)
+    assert caught.value.filename == "x.npy"
+
+
 def test_a_finished_schedule_is_found_in_a_folder_that_cannot_be_written(path, monkeypatch):
     dmsgd.presample(DESIGN, STEPS, path=path)
 

@@ -11,6 +11,7 @@ import numbers
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -243,6 +244,20 @@ def _on_disk(
     inclusion: Callable[[], FloatArray | None],
 ) -> Schedule:
     """Return the schedule in these files, drawn as far as it is not there yet."""
+    of_data: list[OSError] = []  # errors of reading features, and not of writing
+
+    @contextmanager
+    def reading() -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            of_data.append(error)
+            raise
+
+    def drawn(start: int) -> Iterator[IntArray]:
+        with reading():
+            yield from draw(start)
+
     schedule = _finished(files, asked, overwrite)
     if schedule is not None and not files.is_abandoned():
         return schedule
@@ -256,7 +271,7 @@ def _on_disk(
             schedule = _finished(files, asked, overwrite)  # perhaps another process has drawn it
             if schedule is None:
                 files.check_disk(asked.steps, asked.k, asked.n)
-                files.fill(files.record_to_continue(asked, overwrite), draw, inclusion)
+                files.fill(files.record_to_continue(asked, overwrite), drawn, reading()(inclusion))
                 files.publish()
                 schedule = Schedule._load(files, check=False)  # still under the lock
             return schedule
@@ -264,6 +279,8 @@ def _on_disk(
         kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
         if isinstance(error, ClusterError):
             raise ClusterError(f"{error}{kept}") from error
+        if error in of_data:
+            raise
         why = f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}"
         raise OSError(error.errno, why) from error
 
