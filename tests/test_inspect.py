@@ -1,5 +1,6 @@
 import os
 import re
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -547,3 +548,14 @@ def test_class_names_are_no_markup(folder):
 def test_errors_are_one_line(folder, command, message):
     np.save("short.npy", LABELS[:3])
     fails(f"inspect {command}", message)
+
+
+@pytest.mark.parametrize("command", ["inspect features.npy -k 8 --page page.html", "demo"])
+def test_an_error_of_reading_is_not_one_of_writing_the_page(folder, monkeypatch, command):
+    def read(*arguments, **more):
+        raise FileNotFoundError(2, "No such file or directory", "x.npy")
+
+    monkeypatch.setattr("dmsgd.diagnostics.inspection.page_of", read)
+    monkeypatch.setattr(sys.modules["dmsgd.commands.demo"], "SEEDS", 2)
+    fails(command, "x.npy: No such file")
+    assert not list(folder.rglob("*.html*"))
