@@ -12,7 +12,7 @@ from dmsgd.errors import InputError
 from dmsgd.features import as_features
 from dmsgd.features.convert import open_features
 from dmsgd.files.arrays import load_npy, load_npz
-from dmsgd.files.tables import column_names, read_column
+from dmsgd.files.tables import column_names, find_table, read_column
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
@@ -217,6 +217,20 @@ def test_parquet(tmp_path):
         load_features(path)
     with pytest.raises(ValueError, match=r"has the columns a, b, kind.*x\.parquet:NAME"):
         read_column(path)
+
+
+def test_parquet_with_views_of_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    if not hasattr(pa, "string_view"):
+        pytest.skip("this pyarrow has no views")
+    kind = pa.array(["u", "v"], pa.string_view())
+    path = parquet(tmp_path / "x.parquet", a=[1, 3], kind=kind)
+    with pytest.raises(InputError) as caught:
+        load_features(path)
+    assert caught.value.fixes == {"labels": "kind", "texts": "kind", "drop": "kind"}
+    assert read_column(f"{path}:kind").tolist() == ["u", "v"]
+    ((name, column),), n = find_table(path).rows(np.array([1, 0]), {"a"}, verbatim=False)
+    assert (name, column.to_pylist(), n) == ("kind", ["v", "u"], 2)
 
 
 def test_parquet_with_numbers_that_no_float_equals(tmp_path):
