@@ -959,6 +959,24 @@ def test_batches_and_record_are_of_one_schedule_if_another_replaces_it(path, mon
     np.testing.assert_array_equal(loaded.batches, DESIGN.sample(5, 0))
 
 
+def test_a_schedule_that_another_publishes_after_it_was_not_found_is_returned(path, monkeypatch):
+    load, others = dmsgd.Schedule.load, []
+
+    def published_after(file):
+        try:
+            return load(file)
+        except FileNotFoundError:
+            if not others:
+                others.append(None)
+                dmsgd.presample(DESIGN, 5, path=path)
+            raise
+
+    monkeypatch.setattr(dmsgd.Schedule, "load", published_after)
+    schedule = dmsgd.presample(DESIGN, 5, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
+    assert others
+
+
 # --- where it cannot be written
 
 

@@ -287,12 +287,15 @@ def _on_disk(
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
     """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
+    before = files.finished()
     try:
         schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
         unfinished = files.unfinished()
         if overwrite or not files.exist() or (unfinished and unfinished.complete):
             return None
+        if files.finished() != before:  # another process has published it meanwhile
+            return _finished(files, asked, overwrite)
         raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
     # Finished draws of another version of dmsgd are the same schedule.
     asked = replace(asked, dmsgd=schedule.record.dmsgd)
