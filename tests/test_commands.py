@@ -143,6 +143,16 @@ def test_report_says_what_was_done(folder):
         assert re.search(rf"^{label} .* {before:.2%} +{after:.2%}$", result.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [("", True), ("--batches weighted", True), ("--batches uniform", False)],
+)
+def test_a_weight_of_labels_is_proposed_where_it_has_an_effect(folder, options, hint):
+    result = run(f"sample features.npy --labels y.npy -k 8 -n 5 -o out.npy {options}")
+    assert "did not count" in result.stdout
+    assert ("-w 0.7" in result.stdout) == hint
+
+
 def test_many_classes_make_a_short_table(folder):
     np.save("many.npy", np.arange(300) // 3)
     result = run("sample features.npy --labels many.npy -k 8 -n 5 -o out.npy")

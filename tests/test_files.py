@@ -8,10 +8,11 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.errors import InputError
 from dmsgd.features import as_features
 from dmsgd.features.convert import open_features
 from dmsgd.files.arrays import load_npy, load_npz
-from dmsgd.files.tables import column_names, read_column
+from dmsgd.files.tables import column_names, find_table, read_column
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
@@ -150,20 +151,32 @@ def test_csv_without_header_numbers_its_columns(tmp_path):
             IRIS,
             r"x\.csv: column 'species' holds .*has 'setosa'.*labels='species'",
         ),
-        ("a,b\n1,2\n3,\n", r"x\.csv: could not convert string '' to float64 at row 1, column 2"),
-        ("a,b\n1,2\n3\n", r"x\.csv: .*number of columns changed from 2 to 1"),
+        ("a,b\n1,2\n3,\n", r"x\.csv: column 'b' has an empty cell in line 3.*impute"),
+        ('a\n1\n" "\n', r"x\.csv: column 'a' has an empty cell in line 3"),
+        ('a,b\n"1\n",2\n\n3,NA\n', r"x\.csv: column 'b' has 'NA' in line 5"),
+        ("a,b\n1,2\n3\n", r"x\.csv: line 3 has 1 cell, the first line 2"),
         ("a,b\n1,2,3\n3,4,5\n", r"x\.csv has 2 names and 3 columns"),
         ("a,b\n", r"has a header \(a, b\) but no rows"),
         ("\n\n", r"blank lines only"),
         ("a,b\n1,nan\n", r"x\.csv has 1 NaN or infinite value"),
-        ("a;b\n1;2\n3;4,5\n", r"x\.csv: could not convert string '4,5'"),
-        ("a,b\n1,2\n3,4_0\n", r"x\.csv: could not convert string '4_0'"),
+        ("a;b\n1;2\n3;4,5\n", r"x\.csv: column 'b' has '4,5' in line 3"),
+        ("a,b\n1,2\n3,4_0\n", r"x\.csv: column 'b' has '4_0' in line 3"),
         (f"a,b\n1,{'2' * 2**18}\n", r"field larger than field limit .*; save \.parq"),
     ],
 )
 def test_csv_errors(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         load_features(written(tmp_path, "x.csv", text))
+
+
+def test_a_column_with_an_empty_cell_can_be_dropped(tmp_path):
+    path = written(tmp_path, "x.csv", "id,a,b\nu,1,2\nv,3,\n")
+    with pytest.raises(InputError) as caught:
+        load_features(path, drop=("id",))
+    assert caught.value.fixes == {"drop": "b"}
+    with pytest.raises(InputError) as caught:
+        load_features(path, drop=("id", "a"))
+    assert caught.value.fixes == {}
 
 
 @pytest.mark.parametrize("content", [b"a,b\n\xff\xfe,1\n", b"\x93\xfa\x00"])
@@ -175,7 +188,7 @@ def test_csv_that_is_no_text(tmp_path, content):
 
 def test_csv_with_a_cell_too_many_among_columns_that_are_dropped(tmp_path):
     path = written(tmp_path, "x.csv", "id,a,b\nu,1,2\nv,3,4,5\n")
-    with pytest.raises(ValueError, match=r"x\.csv: .*number of columns changed from 3 to 4"):
+    with pytest.raises(ValueError, match=r"x\.csv: line 3 has 4 cells, the first line 3"):
         load_features(path, drop=("id",))
 
 
@@ -204,6 +217,20 @@ def test_parquet(tmp_path):
         load_features(path)
     with pytest.raises(ValueError, match=r"has the columns a, b, kind.*x\.parquet:NAME"):
         read_column(path)
+
+
+def test_parquet_with_views_of_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    if not hasattr(pa, "string_view"):
+        pytest.skip("this pyarrow has no views")
+    kind = pa.array(["u", "v"], pa.string_view())
+    path = parquet(tmp_path / "x.parquet", a=[1, 3], kind=kind)
+    with pytest.raises(InputError) as caught:
+        load_features(path)
+    assert caught.value.fixes == {"labels": "kind", "texts": "kind", "drop": "kind"}
+    assert read_column(f"{path}:kind").tolist() == ["u", "v"]
+    ((name, column),), n = find_table(path).rows(np.array([1, 0]), {"a"}, verbatim=False)
+    assert (name, column.to_pylist(), n) == ("kind", ["v", "u"], 2)
 
 
 def test_parquet_with_numbers_that_no_float_equals(tmp_path):

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.features.blocks import in_blocks
-from dmsgd.inputs.fingerprint import digest, fingerprint, row_hashes
+from dmsgd.inputs.fingerprint import digest, fingerprint, fingerprint_rows, row_hashes
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(0)
@@ -36,6 +36,12 @@ def test_fingerprints_are_the_same_on_every_platform():
     assert dmsgd.diversify(FIXED, 2, kernel="rbf", scale=1.0, target="uniform").fingerprint() == (
         "09a44bc5fad78a6a739e3c031b049e52a3345f7db4f5a6ce5c307fb587d7ff0e"
     )
+
+
+def test_fingerprints_do_not_depend_on_the_type_of_whole_numbers():
+    """With NumPy 1 on Windows the one of a tuple is int32."""
+    shape = tuple(map(np.int32, FIXED.shape))
+    assert fingerprint_rows(shape, [row_hashes(FIXED)]) == fingerprint(FIXED)
 
 
 def test_row_hashes_are_the_sum_they_say():

@@ -1,5 +1,6 @@
 import os
 import re
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -321,6 +322,27 @@ def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     assert "random sample of 300 items" in part.html()
 
 
+def test_a_class_that_a_sample_lacks_has_the_figures_of_all_labels(tmp_path, monkeypatch):
+    y = np.repeat(["common", "rare"], [498, 2])
+    X = np.repeat(FEATURES, 2, axis=0)
+    np.save(tmp_path / "x.npy", X)
+    whole = inspect(X, 8, y)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)  # files are read in blocks
+    monkeypatch.setattr("dmsgd.diagnostics.facts.ITEMS", 20)
+    monkeypatch.setattr("dmsgd.diagnostics.facts.NUMBERS", 1)
+    part = inspect(tmp_path / "x.npy", 8, y)
+    assert set(y[part.data.rows]) == {"common"}
+    one, other = (figures(each, "Stratified") for each in (part, whole))
+    assert (one.items, one.per_epoch, one.seen) == (other.items, other.per_epoch, other.seen)
+    assert part.advice == whole.advice
+    assert one.noise is not None
+    assert set(part.csv().splitlines()[1:]) < {
+        line.rpartition(",")[0] + "," for line in whole.csv().splitlines()
+    }
+    texts = np.arange(500).astype(str)
+    assert "Stratified: 2 of 2 classes" in part.html(texts=texts)
+
+
 # What is warned of
 
 
@@ -526,3 +548,14 @@ def test_class_names_are_no_markup(folder):
 def test_errors_are_one_line(folder, command, message):
     np.save("short.npy", LABELS[:3])
     fails(f"inspect {command}", message)
+
+
+@pytest.mark.parametrize("command", ["inspect features.npy -k 8 --page page.html", "demo"])
+def test_an_error_of_reading_is_not_one_of_writing_the_page(folder, monkeypatch, command):
+    def read(*arguments, **more):
+        raise FileNotFoundError(2, "No such file or directory", "x.npy")
+
+    monkeypatch.setattr("dmsgd.diagnostics.inspection.page_of", read)
+    monkeypatch.setattr(sys.modules["dmsgd.commands.demo"], "SEEDS", 2)
+    fails(command, "x.npy: No such file")
+    assert not list(folder.rglob("*.html*"))

@@ -928,15 +928,53 @@ def test_a_schedule_that_another_replaces_while_it_is_checked_is_not_returned(pa
     replace = partial(dmsgd.presample, DESIGN, 5, seed=1, path=path, overwrite=True)
     hashed = []
 
+    read = drawing.read_record
+
     def replaced_meanwhile(file):
-        if file == ScheduleFiles.at(path).batches and not hashed:
+        record = read(file)
+        if not hashed:
             hashed.append(file)
             replace()
-        return files.sha256(file)
+        return record
 
-    monkeypatch.setattr(drawing, "sha256", replaced_meanwhile)
+    monkeypatch.setattr(drawing, "read_record", replaced_meanwhile)
     with pytest.raises(ValueError, match="is another schedule: seed is 1, not 0"):
         dmsgd.presample(DESIGN, 5, path=path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no open file")
+def test_batches_and_record_are_of_one_schedule_if_another_replaces_it(path, monkeypatch):
+    dmsgd.presample(DESIGN, 5, path=path)
+    replaced, memmap = [], np.memmap
+
+    def replaced_before(*arguments, **more):
+        if not replaced:
+            replaced.append(True)
+            dmsgd.presample(DESIGN, 5, seed=1, path=path, overwrite=True)
+        return memmap(*arguments, **more)
+
+    monkeypatch.setattr(np, "memmap", replaced_before)
+    loaded = dmsgd.Schedule.load(path)
+    assert loaded.seed == 0
+    np.testing.assert_array_equal(loaded.batches, DESIGN.sample(5, 0))
+
+
+def test_a_schedule_that_another_publishes_after_it_was_not_found_is_returned(path, monkeypatch):
+    load, others = dmsgd.Schedule.load, []
+
+    def published_after(file):
+        try:
+            return load(file)
+        except FileNotFoundError:
+            if not others:
+                others.append(None)
+                dmsgd.presample(DESIGN, 5, path=path)
+            raise
+
+    monkeypatch.setattr(dmsgd.Schedule, "load", published_after)
+    schedule = dmsgd.presample(DESIGN, 5, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
+    assert others
 
 
 # --- where it cannot be written
@@ -954,6 +992,17 @@ def test_an_impossible_place_is_one_clear_error(tmp_path):
 def test_a_folder_that_takes_no_files_is_one_clear_error():
     with pytest.raises(OSError, match=r"cannot write the schedule /proc/self/s\.npy"):
         dmsgd.presample(DESIGN, 5, path="/proc/self/s")
+
+
+@pytest.mark.parametrize("method", ["_draw", "inclusion"])
+def test_an_error_of_reading_features_is_not_one_of_writing(method, path, monkeypatch):
+    def read(*arguments):
+        raise FileNotFoundError(2, "No such file or directory", "x.npy")
+
+    monkeypatch.setattr(dmsgd.KDPP, method, read)
+    with pytest.raises(FileNotFoundError) as caught:
+        dmsgd.presample(DESIGN, 5, path=path)
+    assert caught.value.filename == "x.npy"
 
 
 def test_a_finished_schedule_is_found_in_a_folder_that_cannot_be_written(path, monkeypatch):

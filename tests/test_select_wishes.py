@@ -207,6 +207,40 @@ def test_the_next_round_takes_the_file_of_the_last_one(pool, before, after, opti
     assert "given     5 items" in said
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    ("columns", "id", "options"),
+    [
+        ("item", "item", ""),
+        ("gain", "gain", ""),
+        ("item,gain", "item", "--how greedy"),
+        ("item,input_item", "item", ""),
+        ("item,input_item", "input_item", ""),
+        ("input_item,item", "item", ""),
+        ("label", "label", "--labels y.txt"),
+        ("name,input_name", "name", ""),
+    ],
+)
+def test_ids_are_found_in_an_output_whose_own_columns_have_their_name(
+    pool, ending, columns, id, options
+):
+    ids = {name: 299 - np.roll(np.arange(300), j) for j, name in enumerate(columns.split(","))}
+    text = np.column_stack([*ids.values(), X[:, :3]])
+    np.savetxt("named.csv", text, "%.8g", ",", header=f"{columns},a,b,c", comments="")
+    command = f"named.csv --columns a,b,c --id {id} {options}"
+    run(f"{command} -k 5 -o first.{ending}")
+    run(f"{command} -k 4 --given first.{ending} -o second.csv")
+    numbers = read(pool / f"first.{ending}") if ending != "csv" else table("first.csv")
+    given = ",".join(str(ids[id][int(row["item"])]) for row in numbers)
+    run(f"{command} -k 4 --given {given} -o third.csv")
+    assert items("second.csv") == items("third.csv")
+    first = "\n".join((pool / "named.csv").read_text().splitlines()[:4])
+    (pool / "some.csv").write_text(first)  # not an output, but rows of the pool
+    run(f"{command} -k 4 --given some.csv -o fourth.csv")
+    run(f"{command} -k 4 --given {','.join(map(str, ids[id][:3]))} -o fifth.csv")
+    assert items("fourth.csv") == items("fifth.csv")
+
+
 def test_all_tables_of_a_set_hold_the_same(pool):
     write_pool("parquet")
     np.savetxt("worth.txt", QUALITY)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,9 @@ def test_visible(text, length, shown):
         ("-.5", "-.5"),
         (-3.5, "-3.5"),
         (-1e300, "-1e+300"),
+        (float("-inf"), "-inf"),
+        (np.float32("-inf"), "-inf"),
+        (Decimal("-Infinity"), "-Infinity"),
         (7, "7"),
         ("a=b", "a=b"),
         ("", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ from dmsgd.selection.rules import Wishes
 SHOWN, NAME = 200, 40
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
+#: Columns of an output beside those of the input and of options, and what columns of the input
+#: begin with whose name is taken.
+OWN, PREFIX = ("item", "gain", "covered", "stands_for"), re.compile("^(input_)+")
 #: Options that are no arguments of `dmsgd.select`.
 NOT_ASKED = (*FILES, "labels", "id", "texts", "rho", "standardize", "normalize")
 #: How sets are described that are not there to cover.
@@ -70,9 +73,8 @@ def choose(
     n, pictures = X.shape[0], load_images(images)
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
     ids = about.get("id", range(n))
-    own = (files.beside["id"], "id") if "id" in about else ("item",)
-    known = named_items("--given", asked["given"], ids, own)
-    barred = named_items("--exclude", asked["exclude"], ids, own)
+    known = named_items("--given", asked["given"], ids, files)
+    barred = named_items("--exclude", asked["exclude"], ids, files)
     free = np.setdiff1d(np.arange(n), np.append(known, barred))
     asked |= {"given": known, "exclude": barred, "details": how != "greedy"}
     asked |= {name: about.get(KNOWN[name]) for name in ("quality", "groups", "costs")}
@@ -125,11 +127,10 @@ def choose(
         echo_classes(about["label"][free], np.searchsorted(free, found.items), cells)
 
 
-def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence[str]) -> IntArray:
+def named_items(option: str, texts: tuple[str, ...], ids: Any, files: DataFiles) -> IntArray:
     """Return the items that --given or --exclude names, or that files of ids hold, sorted.
 
-    ids:     of all items, each once; their numbers if they have no others.
-    columns: names of the column of a file that holds ids.
+    ids: of all items, each once; their numbers if they have no others.
     """
     kinds = (cell, str) if texts else ()  # `cell`: as in an earlier output
     places = {kind(each): item for kind in kinds for item, each in enumerate(ids)}
@@ -137,16 +138,45 @@ def named_items(option: str, texts: tuple[str, ...], ids: Any, columns: Sequence
     for text in texts:
         listed = [text] if text in places else text.split(",")
         if text not in places and FILE.search(text):
-            held = column_names(text)
-            path = next((f"{text}:{name}" for name in columns if name in held), text)
+            name = id_column(files, column_names(text))
+            path = text if name is None else f"{text}:{name}"
             listed = [str(each) for each in read_entries(path).tolist()]
         listed = [each if each in places else each.strip() for each in listed]
         if unknown := [each for each in listed if each not in places]:
-            what = counted(len(unknown), "number" if "item" in columns else "id")
+            what = counted(len(unknown), "id" if "id" in files.beside else "number")
             shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
             raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
         found |= {places[each] for each in listed}
     return np.array(sorted(found), dtype=np.int64)
+
+
+def id_column(files: DataFiles, held: Sequence[str]) -> str | None:
+    """Return which column of a file, of those it has, names items; None if none does.
+
+    In an output the column of --id begins with `input_` if the output has one of that name.
+    """
+    given = files.beside.get("id")
+    names = ["item"] if given is None else [given, "id"]
+    if given in files.names:
+        features = set(files.feature_names())
+        alike = [each for each in files.names if PREFIX.sub("", each) == PREFIX.sub("", given)]
+        alike = [each for each in alike if each not in features]
+        renamed = output_names(alike, (*OWN, *KNOWN.values()))
+        if set(renamed) <= set(held):
+            names.insert(0, renamed[alike.index(given)])
+    return next((name for name in names if name in held), None)
+
+
+def output_names(names: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Return the names that columns of the input have in an output where some are taken."""
+    found: list[str] = []
+    known = set(taken)
+    for name in names:
+        while name in known:
+            name = f"input_{name}"
+        known.add(name)
+        found.append(name)
+    return found
 
 
 def group_numbers(option: str, texts: tuple[str, ...]) -> int | dict[str, int] | None:
@@ -192,12 +222,12 @@ def columns_of(
     gains:  whether what each adds belongs to it.
     suffix: of the file that it is for.
     """
-    columns: list[Column] = [("item", found.items)]
+    columns: list[Column] = [(OWN[0], found.items)]
     if suffix in NUMBERS_ALONE:
         return columns
     if gains:
         numbers = found.gains, found.coverage[1:], found.stands_for
-        for name, column in zip(("gain", "covered", "stands_for"), numbers, strict=True):
+        for name, column in zip(OWN[1:], numbers, strict=True):
             columns.append((name, np.array([float(f"{each:.6g}") for each in column.tolist()])))
     of_files = {KNOWN[name] for name, path in files.beside.items() if path not in files.names}
     columns += [(name, column[found.items]) for name, column in about.items() if name in of_files]
@@ -208,10 +238,5 @@ def columns_of(
         raise ValueError(
             f"{files.features} has {rows:,} rows and had {n:,}: it changed meanwhile; try again"
         )
-    taken = {name for name, _ in columns}
-    for name, column in own:
-        while name in taken:
-            name = f"input_{name}"
-        taken.add(name)
-        columns.append((name, column))
-    return columns
+    names = output_names((name for name, _ in own), (name for name, _ in columns))
+    return columns + list(zip(names, (column for _, column in own), strict=True))

@@ -60,9 +60,11 @@ def demo(out: Path, force: bool) -> None:
     echo_table(accuracy_table(accuracy))
     echo("Few labels: choose them with select; k-means does nearly as well.")
     echo("Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).")
-    with progress_bar("Looking at the digits"), atomic_write(page, force) as file:
+    with progress_bar("Looking at the digits"):
         found = inspect(digits, 20, digit)
-        file.write(found.html("Digits", images=digits.reshape(-1, 8, 8)).encode())
+        html = found.html("Digits", images=digits.reshape(-1, 8, 8))
+    with atomic_write(page, force) as file:
+        file.write(html.encode())
     echo(f"What is in the digits, and in their batches, a page: {page}")
 
 

@@ -72,12 +72,15 @@ def inspect(
         words = as_options({name: value for name, value in given.items() if value is not None})
         name = shlex.quote(files.features)
         echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")
+    written = {}
     if page is not None:
-        with progress_bar("the page"), atomic_write(page, force) as file:
+        with progress_bar("the page"):
             name = Path(files.features).name
-            file.write(found.html(name, texts=about.get("text"), images=pictures).encode())
+            written[page] = found.html(name, texts=about.get("text"), images=pictures).encode()
     if table is not None:
-        with atomic_write(table, force) as file:
-            file.write(found.csv().encode())
-    if page or table:
-        echo(f"written     {' and '.join(str(path) for path in (page, table) if path)}")
+        written[table] = found.csv().encode()
+    for path, content in written.items():
+        with atomic_write(path, force) as file:
+            file.write(content)
+    if written:
+        echo(f"written     {' and '.join(map(str, written))}")

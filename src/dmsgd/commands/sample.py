@@ -116,7 +116,8 @@ def sample(
         echo(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
         if not options.uses_labels:
-            echo("labels    did not count; -w 0.7 would mix them in")
+            hint = "; -w 0.7 would mix them in" * (options.batches != "uniform")
+            echo(f"labels    did not count{hint}")
         cells = {
             "share of items": lambda items, drawn: f"{items / len(y):.2%}",
             "share of draws": lambda items, drawn: f"{drawn / (steps * k):.2%}",

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from dmsgd.designs.build import make_design
 from dmsgd.designs.contract import ClosedForm, Design
 from dmsgd.designs.options import DesignOptions
@@ -138,14 +140,16 @@ class Inspection:
         its group, if that is another.
         """
         shown, rows = self.batches[-1], self.data.rows
-        columns: list[Column] = [("item", shown.rows)]
+        items = rows if shown.rows.size == self.data.n else shown.rows
+        columns: list[Column] = [("item", items)]
         if self._labels is not None:
-            columns.append(("class", self._labels[shown.rows]))
-        ratio = shown.design.inclusion() * shown.rows.size / self.k
+            columns.append(("class", self._labels[items]))
+        ratio = shown.design.inclusion()[np.searchsorted(shown.rows, items)]
+        ratio *= shown.rows.size / self.k
         columns.append(("times_uniform", [f"{each:.6g}" for each in ratio]))
         leaders = rows[self.data.duplicates.representative].tolist()
         others = {item: first for item, first in zip(rows, leaders, strict=True) if item != first}
-        columns.append(("near_duplicate_of", [others.get(item) for item in shown.rows]))
+        columns.append(("near_duplicate_of", [others.get(item) for item in items]))
         file = io.BytesIO()
         write_rows(file, ".csv", columns)
         return file.getvalue().decode()

@@ -84,16 +84,17 @@ def inspect(
     facts = find_facts(X, y, options.standardize, seed)
     noted, batches = list(_warnings(facts, k, options)), [_shuffled(facts, k)]
 
-    def add(name: str, design: ClosedForm, rows: IntArray) -> None:
-        numbers = _columns(X, rows, facts) if g is None else as_array(take_rows(g, rows).matrix)
-        batches.append(_figures(name, design, rows, y, facts, numbers, seed))
+    def add(name: str, design: ClosedForm, rows: IntArray, part: ClosedForm, of: IntArray) -> None:
+        numbers = _columns(X, of, facts) if g is None else as_array(take_rows(g, of).matrix)
+        batches.append(_figures(name, design, rows, y, facts, part, numbers, seed))
 
     # What to recommend: strata for uneven classes, or shuffled epochs; a target is kept.
     uneven = facts.classes and facts.evenness < EVEN
     kind = DesignOptions(batches="stratified" if uneven else "uniform")
     kind = kind if options.target is None else options
     if kind.batches == "stratified":
-        add("Stratified", Stratified(y[facts.rows], k), facts.rows)
+        whole, part = Stratified(y, k), Stratified(y[facts.rows], k)  # only noise needs features
+        add("Stratified", whole, np.arange(X.n), part, facts.rows)
     if options.changed() or g is not None:
         try:
             kdpp, rows = _make_kdpp(X, k, y, options, facts, seed)
@@ -102,7 +103,7 @@ def inspect(
         else:
             options = kdpp.options or options
             noted += _kdpp_warnings(kdpp, facts, options)
-            add("k-DPP", kdpp, rows)
+            add("k-DPP", kdpp, rows, kdpp, rows)
     what = "a batch's columns" if g is None else "these gradients"
     advice = _advise(kind, facts, k, batches, what)
     return Inspection(k, facts, tuple(batches), advice, tuple(noted), options, what, given, X, y)
@@ -117,19 +118,19 @@ def _shuffled(facts: DataFacts, k: int) -> BatchFigures:
 
 
 def _figures(
-    name: str, design: ClosedForm, rows: IntArray, y: Any, facts: DataFacts, numbers: FloatArray,
-    seed: Seed,
+    name: str, design: ClosedForm, rows: IntArray, y: Any, facts: DataFacts, part: ClosedForm,
+    numbers: FloatArray, seed: Seed,
 ) -> BatchFigures:  # fmt: skip
-    """Return the figures of a design of these rows; numbers: what its noise is of."""
+    """Return the figures of a design of these rows; its noise is that of `part`, over numbers."""
     shares = {} if y is None else class_shares(design, y[rows])
     items = {c: design.k * share for c, share in shares.items()}
     often = {c: share * facts.n / facts.classes[c] for c, share in shares.items()}
     missed = np.maximum(1 - design.inclusion(), 0.0) ** -(-design.n // design.k)  # in an epoch
     draws = None
-    if isinstance(design, KDPP):
-        work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
+    if isinstance(part, KDPP):
+        work = part.n * float(part.spectrum.rank) ** 2 * min(numbers.shape)
         draws = None if work <= EXACT else DRAWS
-    found = gradient_variance(design, numbers, draws=draws, seed=seed)
+    found = gradient_variance(part, numbers, draws=draws, seed=seed)
     control, seen = found.frequency_matched, 1 - float(missed.mean())
     noise, error = (found.variance / control, found.error / control) if control else (None, 0.0)
     return BatchFigures(name, design, rows, items, often, seen, noise, error, found)

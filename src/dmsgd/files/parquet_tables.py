@@ -105,11 +105,17 @@ class ParquetTable(Table):
         self, items: IntArray, leave_out: Collection[str], verbatim: bool
     ) -> tuple[list[Column], int]:
         """Return columns of Arrow."""
+        import pyarrow as pa
         from pyarrow.dataset import dataset
 
         names = [name for name in self.names if name not in leave_out]
         with readable(self.file, "Parquet"):
-            table = dataset(self.file, format="parquet").take(items, columns=names)
+            found = dataset(self.file, format="parquet")
+            kinds = {"string_view": pa.string(), "binary_view": pa.binary()}  # Arrow takes no views
+            fields = [each.with_type(kinds.get(str(each.type), each.type)) for each in found.schema]
+            if (plain := pa.schema(fields, found.schema.metadata)) != found.schema:
+                found = dataset(self.file, format="parquet", schema=plain)
+            table = found.take(items, columns=names)
         return list(zip(names, table.columns, strict=True)), sum(self.sizes)
 
 
@@ -120,7 +126,7 @@ def _kind(kind: Any) -> str:
     if _is_list(kind):
         return LISTS if _is_number(kind.value_type) else f"lists of {kind.value_type}"
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    if types.is_string(inner) or types.is_large_string(inner):
+    if types.is_string(inner) or types.is_large_string(inner) or str(inner) == "string_view":
         return TEXT
     return NUMBERS if _is_number(kind) else str(kind)
 

@@ -17,7 +17,7 @@ from dmsgd.errors import InputError, warn_kernel
 from dmsgd.files.contract import LISTS, NUMBERS, TEXT, Column, Table
 from dmsgd.files.paths import open_text
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.messages import few, visible
+from dmsgd.inputs.messages import counted, few, visible
 from dmsgd.runtime.memory import reserve
 
 #: A cell that is a whole number; "007" is none, as a number would lose its zeros.
@@ -94,7 +94,7 @@ class CsvTable(Table):
             except UnicodeDecodeError:
                 raise
             except ValueError as error:
-                raise ValueError(f"{self.file}: {error}") from None
+                raise self._bad_cell(kept) or ValueError(f"{self.file}: {error}") from None
         if found.shape[1] != len(self.names):
             counts = f"{len(self.names)} names and {found.shape[1]} columns"
             raise ValueError(f"{self.file} has {counts}")
@@ -107,6 +107,20 @@ class CsvTable(Table):
                 drop=name,
             )
         return found
+
+    def _bad_cell(self, kept: list[int]) -> InputError | None:
+        """Return the error about the first cell of these columns that is no number, if one is."""
+        for line, row in self._numbered_cells():
+            for j in kept:
+                if _is_number(row[j]):
+                    continue
+                name, shown = self.names[j], visible(repr(row[j]), SHOWN)
+                what = f"has {shown} in line {line}, which is not a number: correct it"
+                if not row[j].strip():
+                    what = f"has an empty cell in line {line}, a missing value: impute it"
+                problem = f"{self.file}: column {name!r} {what}, or leave out the row or the column"
+                return InputError(problem, **({"drop": name} if len(kept) > 1 else {}))
+        return None
 
     def column(self, name: str | None) -> list[str]:
         """Return the cells."""
@@ -136,15 +150,19 @@ class CsvTable(Table):
 
     def cells(self) -> Iterator[list[str]]:
         """Yield the cells of each row after the header."""
+        return (row for _, row in self._numbered_cells())
+
+    def _numbered_cells(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the number of the line that each row after the header ends in, and its cells."""
         with open_text(self.file) as text:
             reader = csv.reader(text, delimiter=self.delimiter)
             for row in reader:
                 if not row or reader.line_num <= self.skip:
                     continue
                 if len(row) != len(self.names):
-                    counts = f"{len(row)} cells, the first line {len(self.names)}"
+                    counts = f"{counted(len(row), 'cell')}, the first line {len(self.names):,}"
                     raise ValueError(f"{self.file}: line {reader.line_num} has {counts}")
-                yield row
+                yield reader.line_num, row
 
 
 def _is_header(first: list[str], second: list[str]) -> bool:

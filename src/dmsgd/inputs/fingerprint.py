@@ -25,7 +25,7 @@ def fingerprint(matrix: Matrix) -> str:
 
 def fingerprint_rows(shape: tuple[int, int], hashes: Iterable[npt.NDArray[np.uint64]]) -> str:
     """Return the `fingerprint` of a matrix whose `row_hashes` come block by block."""
-    sha = _hashed("dense", np.array(shape))
+    sha = _hashed("dense", np.array(shape, dtype=np.int64))
     sha.update(f"<u8({shape[0]},)".encode())
     for block in hashes:
         sha.update(np.ascontiguousarray(block, dtype="<u8").data)

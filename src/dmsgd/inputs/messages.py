@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
+from numbers import Number
 
 #: Characters that Python does not call printable, and that are harmless: spaces, and joiners of
 #: letters and emoji.
@@ -108,8 +109,9 @@ def cell(value: object) -> str:
 
     Text that they would take for a formula gets an apostrophe in front; numbers have none.
 
-    >>> cell("=1+1"), cell("-3.5"), cell("a-b")
-    ("'=1+1", '-3.5', 'a-b')
+    >>> cell("=1+1"), cell("-3.5"), cell(float("-inf")), cell("a-b")
+    ("'=1+1", '-3.5', '-inf', 'a-b')
     """
     shown = visible(value)
-    return f"'{shown}" if shown.startswith(FORMULAS) and not NUMBER.fullmatch(shown) else shown
+    harmless = isinstance(value, Number) or NUMBER.fullmatch(shown)
+    return f"'{shown}" if shown.startswith(FORMULAS) and not harmless else shown

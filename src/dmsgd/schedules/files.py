@@ -387,9 +387,14 @@ def sync_folder(folder: Path) -> None:
 
 def sha256(path: Path, size: int = 2**63) -> Any:
     """Return the running sha256 of the first `size` bytes of a file."""
-    digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
-        while piece := file.read(min(size, 2**20)):
-            digest.update(piece)
-            size -= len(piece)
+        return sha256_of_open(file, size)
+
+
+def sha256_of_open(file: IO[bytes], size: int = 2**63) -> Any:
+    """Return the running sha256 of the next `size` bytes of an open file."""
+    digest = hashlib.sha256()
+    while piece := file.read(min(size, 2**20)):
+        digest.update(piece)
+        size -= len(piece)
     return digest

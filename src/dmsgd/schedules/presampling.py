@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -25,7 +27,7 @@ from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.runtime.memory import memory_limit
 from dmsgd.runtime.progress import progress_bar
 from dmsgd.runtime.threads import thread_count
-from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256
+from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sha256_of_open
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
@@ -71,7 +73,8 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str]) -> Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
-        Every byte is compared with the checksum first, about a second per GB. Raises ValueError if
+        Every byte is compared with the checksum first, about a second per GB. If another process
+        replaces the schedule meanwhile, the old or the new one comes back. Raises ValueError if
         files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
         files = ScheduleFiles.at(path)
@@ -94,15 +97,21 @@ class Schedule:
             raise FileNotFoundError(f"there is no schedule {file} with {files.record.name}")
         record = read_record(files.record)
         shape = (record.steps, record.k)
-        whole = file.is_file() and file.stat().st_size == HEADER + 8 * math.prod(shape)
-        if not whole or (check and sha256(file).hexdigest() != record.checksum):
-            raise ValueError(f"{file} was cut short or altered, or is of another schedule")
-        if record.inclusion_checksum:
-            file = files.inclusion
-            if not file.is_file() or sha256(file).hexdigest() != record.inclusion_checksum:
-                raise ValueError(f"{file} is missing or was altered")
-            b = np.fromfile(file, "<f8", offset=HEADER)
-        batches = np.memmap(files.batches, "<i8", "r", offset=HEADER, shape=shape)
+        wrong = ValueError(f"{file} was cut short or altered, or is of another schedule")
+        if not file.is_file():
+            raise wrong
+        # What is hashed is mapped, even if another process replaces the files meanwhile.
+        with open(os.fspath(file), "rb", buffering=0) as opened:
+            whole = os.fstat(opened.fileno()).st_size == HEADER + 8 * math.prod(shape)
+            if not whole or (check and sha256_of_open(opened).hexdigest() != record.checksum):
+                raise wrong
+            if record.inclusion_checksum:
+                file = files.inclusion
+                content = file.read_bytes() if file.is_file() else b""
+                if hashlib.sha256(content).hexdigest() != record.inclusion_checksum:
+                    raise ValueError(f"{file} is missing or was altered")
+                b = np.frombuffer(content, "<f8", offset=HEADER)
+            batches = np.memmap(opened, "<i8", "r", offset=HEADER, shape=shape)
         return cls(batches, b, record, files.batches)
 
     def __len__(self) -> int:
@@ -235,6 +244,20 @@ def _on_disk(
     inclusion: Callable[[], FloatArray | None],
 ) -> Schedule:
     """Return the schedule in these files, drawn as far as it is not there yet."""
+    of_data: list[OSError] = []  # errors of reading features, and not of writing
+
+    @contextmanager
+    def reading() -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            of_data.append(error)
+            raise
+
+    def drawn(start: int) -> Iterator[IntArray]:
+        with reading():
+            yield from draw(start)
+
     schedule = _finished(files, asked, overwrite)
     if schedule is not None and not files.is_abandoned():
         return schedule
@@ -248,7 +271,7 @@ def _on_disk(
             schedule = _finished(files, asked, overwrite)  # perhaps another process has drawn it
             if schedule is None:
                 files.check_disk(asked.steps, asked.k, asked.n)
-                files.fill(files.record_to_continue(asked, overwrite), draw, inclusion)
+                files.fill(files.record_to_continue(asked, overwrite), drawn, reading()(inclusion))
                 files.publish()
                 schedule = Schedule._load(files, check=False)  # still under the lock
             return schedule
@@ -256,18 +279,23 @@ def _on_disk(
         kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
         if isinstance(error, ClusterError):
             raise ClusterError(f"{error}{kept}") from error
+        if error in of_data:
+            raise
         why = f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}"
         raise OSError(error.errno, why) from error
 
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
     """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
+    before = files.finished()
     try:
         schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
         unfinished = files.unfinished()
         if overwrite or not files.exist() or (unfinished and unfinished.complete):
             return None
+        if files.finished() != before:  # another process has published it meanwhile
+            return _finished(files, asked, overwrite)
         raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
     # Finished draws of another version of dmsgd are the same schedule.
     asked = replace(asked, dmsgd=schedule.record.dmsgd)
