@@ -179,6 +179,14 @@ def test_a_column_with_an_empty_cell_can_be_dropped(tmp_path):
     assert caught.value.fixes == {}
 
 
+def test_booleans_of_a_csv_file_are_numbers(tmp_path):
+    path = written(tmp_path, "x.csv", "a,is_new,city\n1,True,Rome\n2,false,Oslo\n3,1,Rome\n")
+    assert load_features(path, drop=("city",)).tolist() == [[1, 1], [2, 0], [3, 1]]
+    for text in ("a,is_new\n1,True\n2,yes\n", "a,b\n1,2\n2,True\n"):
+        with pytest.raises(ValueError, match="line 3"):
+            load_features(written(tmp_path, "x.csv", text))
+
+
 @pytest.mark.parametrize("content", [b"a,b\n\xff\xfe,1\n", b"\x93\xfa\x00"])
 def test_csv_that_is_no_text(tmp_path, content):
     (tmp_path / "x.csv").write_bytes(content)

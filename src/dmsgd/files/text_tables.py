@@ -24,6 +24,8 @@ from dmsgd.runtime.memory import reserve
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 #: A cell of a CSV file that is a number.
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+#: Cells of a CSV file that are numbers in a column whose first cell is one of these.
+BOOLEANS = {"true": 1.0, "false": 0.0}
 #: Characters of an entry that messages show.
 SHOWN = 40
 
@@ -68,7 +70,7 @@ class CsvTable(Table):
         cells = {self.names[j]: "".join(self.first[j : j + 1]) for j in self.kept(drop)}
         return {
             name: NUMBERS
-            if not cell.strip() or _is_number(cell)
+            if not cell.strip() or _is_number(cell) or _is_boolean(cell)
             else f"{TEXT}, the first row has {cell[:40]!r}"
             for name, cell in cells.items()
         }
@@ -80,6 +82,9 @@ class CsvTable(Table):
         self.features(drop, named)
         kept = self.kept(drop)
         dropped = set(range(len(self.names))) - set(kept)
+        converters: dict[int | str, Any] = dict.fromkeys(dropped, lambda cell: 0.0)
+        booleans = {j for j in kept if _is_boolean("".join(self.first[j : j + 1]))}
+        converters |= dict.fromkeys(booleans, _as_number)
         with open_text(self.file) as text:
             try:
                 found = np.loadtxt(
@@ -88,13 +93,16 @@ class CsvTable(Table):
                     comments=None,
                     quotechar='"',
                     skiprows=self.skip,
-                    converters=dict.fromkeys(dropped, lambda cell: 0.0),  # so that all cells count
+                    converters=converters,
+                    encoding=None,  # converters take text, as of NumPy 2
                     ndmin=2,
                 )
             except UnicodeDecodeError:
                 raise
             except ValueError as error:
-                raise self._bad_cell(kept) or ValueError(f"{self.file}: {error}") from None
+                raise self._bad_cell(kept, booleans) or ValueError(
+                    f"{self.file}: {error}"
+                ) from None
         if found.shape[1] != len(self.names):
             counts = f"{len(self.names)} names and {found.shape[1]} columns"
             raise ValueError(f"{self.file} has {counts}")
@@ -108,11 +116,11 @@ class CsvTable(Table):
             )
         return found
 
-    def _bad_cell(self, kept: list[int]) -> InputError | None:
+    def _bad_cell(self, kept: list[int], booleans: Collection[int]) -> InputError | None:
         """Return the error about the first cell of these columns that is no number, if one is."""
         for line, row in self._numbered_cells():
             for j in kept:
-                if _is_number(row[j]):
+                if _is_number(row[j]) or (j in booleans and _is_boolean(row[j])):
                     continue
                 name, shown = self.names[j], visible(repr(row[j]), SHOWN)
                 what = f"has {shown} in line {line}, which is not a number: correct it"
@@ -180,6 +188,16 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell  # Python reads 1_000, other readers do not
+
+
+def _is_boolean(cell: str) -> bool:
+    return cell.strip().lower() in BOOLEANS
+
+
+def _as_number(cell: str) -> float:
+    """Return the number in a cell of a column of booleans."""
+    found = BOOLEANS.get(cell.strip().lower())
+    return float(cell) if found is None else found
 
 
 def _counts_up(first: FloatArray) -> bool:
