@@ -85,13 +85,18 @@ def test_another_set_is_covered(rng, way, form):
 def test_sparse_rows_far_from_zero_are_refused(rng):
     X = (rng.random((200, 30)) < 0.1) * rng.integers(1, 4, size=(200, 30)).astype(float)
     X[:, 0] = 1.7e9 + rng.integers(0, 30, 200)  # a time in seconds
-    for choose in (
-        lambda rows: dmsgd.select(rows, 5),
-        lambda rows: dmsgd.near_duplicates(rows, 0.9, metric="euclidean"),
-    ):
+
+    def near(rows):
+        return dmsgd.near_duplicates(rows, 0.9, metric="euclidean").pairs.tolist()
+
+    for choose in (lambda rows: dmsgd.select(rows, 5), near):
         choose(X)
         with pytest.raises(ValueError, match="sparse"):
             choose(sparse.csr_array(X))
+    X[:, 0] -= X[:, 0].mean() - 1e5
+    assert near(sparse.csr_array(X)) == near(X)
+    with pytest.raises(ValueError, match="sparse"):
+        dmsgd.select(sparse.csr_array(X), 5)
     X[:, 0] -= X[:, 0].mean()
     a, b = (dmsgd.select(form(X), 5, details=True) for form in (np.asarray, sparse.csr_array))
     assert a.coverage[-1] == pytest.approx(b.coverage[-1], abs=1e-5)

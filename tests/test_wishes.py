@@ -227,6 +227,34 @@ def test_until_that_is_not_reached_warns(rng):
     assert found.tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(
+    ("X", "wishes", "size"),
+    [
+        ([[0.0], [1.0], [2.0], [30.0]], {"until": 0.5, "duplicates": 0.1}, 1),
+        ([[0.0], [1.0], [10.0]], {"until": 1.0, "given": [0]}, 2),
+        ([[0.0], [0.1], [0.2], [9.0]], {"until": 0.4, "given": [1], "duplicates": 0.01}, 0),
+        (
+            [[0.0], [1.0], [2.0]],
+            {"until": 0.1, "groups": "abb", "at_most": 1, "exclude": [0, 1]},
+            1,
+        ),
+    ],
+)
+def test_until_that_is_reached_with_the_last_item_does_not_warn(X, wishes, size):
+    wishes |= {"groups": list(wishes["groups"])} if "groups" in wishes else {}
+    found = dmsgd.select(X, **wishes, details=True)
+    assert len(found) == size
+    assert found.coverage[-1] >= wishes["until"]
+
+
+def test_a_group_in_a_small_place_is_spread_once_until_is_met(rng):
+    X = 10 * rng.normal(size=(400, 2))
+    X[300:340] = X[300] + 3e-3 * rng.normal(size=(40, 2))
+    groups = np.where((np.arange(400) >= 300) & (np.arange(400) < 340), "a", "b")
+    found = dmsgd.select(X, 40, groups=groups, at_least={"a": 5}, until=0.5)
+    assert (groups[found] == "a").sum() == 5
+
+
 @pytest.mark.parametrize("more", [{"k": 2}, {"costs": [1, 1, 1], "budget": 2}])
 def test_duplicates_that_prevent_a_set_warn(more):
     wishes = {"groups": list("aab"), "at_least": 1, "duplicates": 0.9, **more}
@@ -274,6 +302,7 @@ def test_empty_texts_are_told_of(rng):
         with pytest.warns(dmsgd.KernelWarning, match="row 50"):
             dmsgd.select(rows, 3)
     dmsgd.select(np.vstack([X, np.zeros((2, 9))]), 3)
+    dmsgd.select(unit, 3, exclude=[50, 51])
 
 
 def test_items_that_are_far_from_all_chosen_ones_stand_with_the_nearest(rng):
@@ -451,6 +480,15 @@ def test_items_have_many_names(rng):
         dmsgd.select(reverse, 3, given=[1, 4])
     labels = dmsgd.select(reverse, 3, given=reverse.index[[10, 7]], exclude=pandas.Index([2]))
     assert reverse.index[labels].tolist() == expected
+    part = pandas.DataFrame(X, index=[3, 1, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])
+    for given in ([3, 5], np.array([3, 5]), np.array([3, 5], dtype=object)):
+        with pytest.raises(ValueError, match="labels"):
+            dmsgd.select(part, 3, given=given)
+    assert (
+        dmsgd.select(part, 3, given=[20, 22]).tolist() == dmsgd.select(X, 3, given=[2, 4]).tolist()
+    )
+    with pytest.raises(ValueError, match="does not have"):
+        dmsgd.select(part, 3, given=[-1, 3])
     with pytest.raises(ValueError, match="mask"):
         dmsgd.select(X, 3, given=mask[:5])
     with pytest.raises(ValueError, match="repeated"):

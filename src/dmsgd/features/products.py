@@ -56,8 +56,8 @@ COUNTED = 2**20
 #: Items between which the median distance is taken; squared distances up to this share of the
 #: largest are rounding.
 SAMPLE, ROUNDING = 40, 1e-12
-#: Of sparse rows, squared lengths in units of their squared distances at most: float32 has 24 bits.
-FAR = 1e5
+#: Squared lengths of sparse rows, in units of squared distances, that products in float64 bear.
+FAR = 1e12
 
 
 def product(A: Matrix, B: Matrix) -> Any:
@@ -222,12 +222,13 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
     return D
 
 
-def median_square(F: Any) -> float:
+def median_square(F: Any, far: float = FAR) -> float:
     """Return the median squared distance of 40 items, the m of `select`; 1 if all are alike.
 
     Raises InputError for sparse rows that rounding does not tell apart, as they are not centred.
 
-    F: `Features`.
+    F:   `Features`.
+    far: squared lengths of sparse rows, in units of the result, that rounding bears.
     """
     items, pairs = sampled_pairs(F.n)
     rows = F.take(items)
@@ -240,11 +241,11 @@ def median_square(F: Any) -> float:
         lengths = found.diagonal()
         found = lengths[:, None] + lengths - 2 * found
     square = median_above_rounding(found.ravel()[pairs])
-    if is_sparse(rows) and 0 < square * FAR < (far := float(np.median(row_norms2(rows)))):
+    if is_sparse(rows) and 0 < square * far < (length := float(np.median(row_norms2(rows)))):
         raise InputError(
-            f"sparse rows are {(far / square) ** 0.5:,.0f} times as far from zero as from each "
-            f"other, too far for float32; subtract the means of their largest columns, or pass "
-            f"dense rows"
+            f"sparse rows are {(length / square) ** 0.5:,.0f} times as far from zero as from each "
+            f"other, which rounding does not bear; subtract the means of their largest columns, or "
+            f"pass dense rows"
         )
     return square or 1.0
 

@@ -63,17 +63,20 @@ def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
                 f"the index of X has repeated labels, so {name} is ambiguous; pass "
                 f"X.reset_index(drop=True), and item numbers"
             )
-        places, are_labels = index.get_indexer(given), hasattr(value, "get_indexer")
-        numbers = given.dtype.kind in "iu" and not are_labels and bool((given < n).all())
-        if (places >= 0).all():
-            if numbers:
+        places, whole = index.get_indexer(given), given
+        if given.dtype == object and all(isinstance(each, int) for each in given.flat):
+            whole = np.asarray(given.tolist())
+        numbers = whole.dtype.kind in "iu" and not hasattr(value, "get_indexer")
+        if numbers and whole.min() >= 0 and whole.max() < n:
+            if (places >= 0).any():
                 raise InputError(
                     f"{name} could be item numbers or labels of the index of X; pass "
                     f"X.index[items] for item numbers, as select returns them, or "
                     f"pandas.Index(labels)"
                 )
+        elif (places >= 0).all():
             given = places
-        elif not numbers:
+        else:
             unknown = given[places < 0].tolist()
             raise InputError(
                 f"{name} names {counted(len(unknown), 'label')} that the index of X does not have, "

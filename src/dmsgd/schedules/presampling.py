@@ -33,6 +33,8 @@ from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sh
 CHUNK_SECONDS = 0.25
 #: and of at most this many numbers, or an 8th of the memory.
 CHUNK_NUMBERS = 2**20
+#: Times that `load` looks again, every 10 ms, at files that another process seems to replace.
+PATIENCE = 50
 
 
 @final
@@ -77,18 +79,26 @@ class Schedule:
         replaces the schedule meanwhile, the old or the new one comes back. Raises ValueError if
         files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
-        files = ScheduleFiles.at(path)
-        before = files.finished()
-        try:
-            return cls._load(files)
-        except (ValueError, FileNotFoundError):
-            if files.finished() != before:  # another process has replaced it meanwhile
-                return cls.load(path)
-            found = files.unfinished()
-            if found and (found.complete or not files.exist()):
-                made = f"{found.done} of {found.steps} draws were made; call presample to go on"
-                raise ValueError(f"{files.batches} is unfinished: {made}") from None
-            raise
+        files, patience, again = ScheduleFiles.at(path), PATIENCE, False
+        while True:
+            before = files.finished()
+            try:
+                return cls._load(files)
+            except (ValueError, FileNotFoundError):
+                if files.finished() != before:  # another process has replaced it meanwhile
+                    continue
+                found = files.unfinished()
+                if found and found.complete and patience:  # it may just be doing so
+                    patience -= 1
+                    time.sleep(0.01)
+                    continue
+                if not found and not again:  # it may just have done so
+                    again = True
+                    continue
+                if found and (found.complete or not files.exist()):
+                    made = f"{found.done} of {found.steps} draws were made; call presample to go on"
+                    raise ValueError(f"{files.batches} is unfinished: {made}") from None
+                raise
 
     @classmethod
     def _load(cls, files: ScheduleFiles, check: bool = True) -> Schedule:

@@ -87,7 +87,7 @@ def cover(
     chosen, misses = np.empty(0, dtype=np.int64), 0
     while misses < MISSES and rules.more():
         missing = until * demand.sum() - demand[near == 0].sum()
-        if missing <= 0:
+        if demand @ np.exp(near / -square) >= (1 - NOTHING) * until * demand.sum():
             rules.end()
         live &= near > 0 if pool.same and pool.scalable else True
         own, weights = np.where(live & rules.open, worth, 0.0), np.where(near > 0, demand, 0.0)
@@ -105,7 +105,7 @@ def cover(
                 state = Coverage(S, *now)
             found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
-        if np.isfinite(until) or not (pool.scalable and rules.more()):
+        if (until < np.inf and not rules.met) or not (pool.scalable and rules.more()):
             break
         near = np.minimum(near, pool.nearest(found))
         farthest = near[live & rules.open & (worth > 0)] if pool.same else near
@@ -132,10 +132,12 @@ def _at_one_scale(
     vector, chosen, least = state.similarity.vector, list[int](), -1.0
     tell = progress_of(state.similarity, max(rules.places(), 1), pool.is_part)
     price, met, flat = None, missing * (1 - NOTHING), False
-    while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
-        if not rules.met and state.amount >= met:
+    while True:
+        if met < np.inf and not rules.met and state.amount >= met:
             rules.end()
-            continue
+        open_ = live & rules.open
+        if rules.count >= rules.k or not np.count_nonzero(open_):
+            break
         if per == "place" or (per == "cost" and price is None):
             price = vector(rules.prices(per == "place"), np.float64)
         item, gain = state.best(vector(open_, bool), price)
@@ -149,11 +151,13 @@ def _at_one_scale(
         rules.take(item)
         chosen.append(item)
         live[item] = False
-        if rules.count < rules.k:
+        if rules.count < rules.k or met < np.inf:
             state.take(item)
         if copies >= 0:
             live &= ~pool.near(item, copies)
         tell(len(chosen))
+    if met < np.inf and state.amount >= missing * (1 - 10 * NOTHING):  # as far as float32 tells
+        rules.end()
     return np.array(chosen, dtype=np.int64)
 
 

@@ -28,6 +28,9 @@ AT_A_TIME = 2**21
 #: Of a part, similarities are kept up to so many, or so many for each number of its rows: other
 #: parts may be in the same memory.
 FEW_KEPT, PART_KEPT = 2**22, 8
+#: Squared lengths of sparse rows, which are not centred, in units of m: above it float32 loses more
+#: than some percent of what could be covered.
+FAR = 1e6
 
 
 class Pool(ABC):
@@ -133,7 +136,7 @@ class RowPool(MemoryPool):
         if square is not None:
             self.square = self.median = square
             return
-        self.square = self.median = median_square(covered)
+        self.square = self.median = median_square(covered, FAR)
         if other is not None:
             points = other.take(sampled_pairs(other.n)[0])
             near = [squares.min(0) for _, squares in distances_to(points, F.unwrap())]

@@ -110,7 +110,9 @@ class Selection:
                 curves[which] = weights @ S
             parts.append(curves)
             mean = curves.mean(axis=0)
-            if self.items.size and not size and mean[-1] >= aim:
+            if not self.items.size:
+                break
+            if not size and mean[-1] >= aim:
                 size = first + 1 + int(np.argmax(mean >= aim))
             if size and first + AT_ONCE >= self.items.size:
                 break

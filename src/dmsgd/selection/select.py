@@ -10,7 +10,15 @@ from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
 from dmsgd.features.products import row_norms2
 from dmsgd.inputs.alignment import aligned, as_named_items
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_matrix, as_quality, is_sparse, on_host
+from dmsgd.inputs.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_quality,
+    is_sparse,
+    on_host,
+)
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
@@ -154,8 +162,6 @@ def select(
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
     F = in_memory(F) if how != "cover" else F
-    if metric == "euclidean":
-        _warn_zero_rows(F)
     q = np.ones(F.n) if quality is None else aligned(quality, X, "quality")
     plain, q = as_quality(q, F.n), as_quality(q, F.n, diversity)
     known = as_named_items(given, X, F.n, "given")
@@ -169,6 +175,8 @@ def select(
             f"k={places} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
             f"neither given nor excluded; ask for at most {count:,}"
         )
+    if metric == "euclidean":
+        _warn_zero_rows(F, free)
     pool: Any = F
     demand, rules = q, Rules(free, places or 0)
     items: IntArray
@@ -191,7 +199,7 @@ def select(
 
             items, _ = greedy_set(F, q, rules.k, known, free)
         rules.take(*items.tolist())
-    free_places = rules.costs is None and items.size < (F.n if places is None else places)
+    free_places = rules.costs is None and (places is None or items.size < places)
     if free_places and until is not None and not rules.met:
         warn_kernel(
             f"the set covers less than until={until:g}: no other item that may be chosen adds to it"
@@ -202,7 +210,9 @@ def select(
         if duplicates is None:
             items = filled(items, plain, rules)
         else:
-            few = counted(places, "item") if places else "the items that at_least asks for"
+            few = "the items that at_least asks for"
+            if places and until is None:
+                few = counted(places, "item")
             warn_kernel(
                 f"only {items.size:,} of {few} are chosen: the others are more similar to one of "
                 f"them, or to a given one, than duplicates={duplicates:g}, or add nothing"
@@ -226,15 +236,15 @@ def _features(X: Any, metric: Metric, name: str = "X") -> Features:
     return F
 
 
-def _warn_zero_rows(F: Features) -> None:
-    """Warn about rows in memory that are zero where all others have one length.
+def _warn_zero_rows(F: Features, free: BoolArray) -> None:
+    """Warn about free rows in memory that are zero where all others have one length.
 
     Such rows, of empty texts, are nearer to all others than these are to each other.
     """
     if F.unwrap() is F or F.d < 3:
         return
     lengths = on_host(row_norms2(F.unwrap()))
-    zero, others = np.flatnonzero(lengths == 0), lengths[lengths > 0]
+    zero, others = np.flatnonzero((lengths == 0) & free), lengths[lengths > 0]
     if 0 < zero.size < others.size and np.ptp(others) <= ROUNDING * others.max():
         warn_kernel(
             f"X has {counted(zero.size, 'row')} of zeros, as of empty texts (the first is row "
@@ -251,7 +261,7 @@ def _pool(
     other = None if rows is None else in_memory(_features(rows, metric, "cover"))
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
-    if other is not None and _on_gpu(F) != _on_gpu(other):
+    if other is not None and F.unwrap() is not F and _on_gpu(F) != _on_gpu(other):
         raise InputError("one of X and cover is a tensor on a GPU; pass both so, or neither")
     if F.unwrap() is F:
         from dmsgd.selection.parts import pool_of_blocks
@@ -263,7 +273,7 @@ def _pool(
 def _on_gpu(F: Features) -> bool:
     """Return whether features are a tensor on a GPU."""
     rows = F.unwrap()
-    return not (rows is F or isinstance(rows, np.ndarray) or is_sparse(rows))
+    return not (isinstance(rows, np.ndarray) or is_sparse(rows))
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
