@@ -179,6 +179,22 @@ def test_a_column_with_an_empty_cell_can_be_dropped(tmp_path):
     assert caught.value.fixes == {}
 
 
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_a_file_is_read_once_more_where_python_fails(tmp_path, monkeypatch, ending):
+    (np.save if ending == "npy" else np.savez)(tmp_path / f"x.{ending}", X)
+    load, failed = np.load, []
+
+    def fails_once(*arguments, **options):
+        if not failed:
+            failed.append(True)
+            raise SystemError("AST constructor recursion depth mismatch")
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(np, "load", fails_once)
+    np.testing.assert_array_equal(load_features(tmp_path / f"x.{ending}"), X)
+    assert failed
+
+
 def test_booleans_of_a_csv_file_are_numbers(tmp_path):
     path = written(tmp_path, "x.csv", "a,is_new,city\n1,True,Rome\n2,false,Oslo\n3,1,Rome\n")
     assert load_features(path, drop=("city",)).tolist() == [[1, 1], [2, 0], [3, 1]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,28 @@ from dmsgd.files.paths import choose_array, readable
 from dmsgd.inputs.messages import require
 from dmsgd.runtime.memory import reserve
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
+
+def _twice(read: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that reads once more after a SystemError.
+
+    NumPy parses headers by `ast`, which until Python 3.12 fails now and then beside other threads
+    that parse (python/cpython 106905).
+    """
+
+    @wraps(read)
+    def steady(*arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return read(*arguments, **options)
+        except SystemError:
+            return read(*arguments, **options)
+
+    return steady
+
+
+@_twice
 def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
     """Return the array of a .npy file as a memory map."""
     with readable(file, "NumPy"):
@@ -26,6 +48,7 @@ def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
     return array
 
 
+@_twice
 def load_npz(file: Path, name: str | None, defaults: Sequence[str]) -> Any:
     """Return one array of an .npz file, or the matrix that scipy.sparse.save_npz wrote there."""
     sizes = npz_sizes(file)
@@ -58,6 +81,7 @@ def holds_sparse(names: Collection[str]) -> bool:
     return {"format", "shape", "data"} <= set(names)
 
 
+@_twice
 def sparse_size(file: Path) -> tuple[int, int, int]:
     """Return rows, columns and stored numbers of the matrix of sparse.save_npz in a file."""
     sizes = npz_sizes(file)

@@ -86,11 +86,12 @@ def open_text(file: Path) -> Iterator[TextIO]:
 def readable(file: Path, kind: str) -> Iterator[None]:
     """Turn what a library raises about broken content into one ValueError that names the file.
 
-    Disk errors, `InputError` and memory errors that name the file are raised unchanged.
+    Disk errors, `InputError`, memory errors that name the file, and errors of Python itself are
+    raised unchanged.
     """
     try:
         yield
-    except (ImportError, InputError):
+    except (ImportError, InputError, SystemError):
         raise
     except MemoryError as error:
         if str(file) in str(error):
