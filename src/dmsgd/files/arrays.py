@@ -23,7 +23,7 @@ T = TypeVar("T")
 def _twice(read: Callable[P, T]) -> Callable[P, T]:
     """Return a function that reads once more after a SystemError.
 
-    NumPy parses headers by `ast`, which until Python 3.12 fails now and then beside other threads
+    NumPy parses headers by `ast`, which in some versions of Python may fail beside other threads
     that parse (python/cpython 106905).
     """
 
