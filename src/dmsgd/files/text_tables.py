@@ -100,9 +100,8 @@ class CsvTable(Table):
             except UnicodeDecodeError:
                 raise
             except ValueError as error:
-                raise self._bad_cell(kept, booleans) or ValueError(
-                    f"{self.file}: {error}"
-                ) from None
+                other = ValueError(f"{self.file}: {error}")
+                raise self._bad_cell(kept, booleans) or other from None
         if found.shape[1] != len(self.names):
             counts = f"{len(self.names)} names and {found.shape[1]} columns"
             raise ValueError(f"{self.file} has {counts}")

@@ -159,9 +159,10 @@ class Candidates:
             items = np.flatnonzero(rules.open & (worth > 0))
         else:
             items, rules = covering_set(pool, worth, demand, known, rules)
-        if not (asked.weigh and items.size):
-            return self.take(items, np.zeros(items.size), rules.met)
-        return self.take(items, describe(pool, demand, known, items, items, None).stands_for)
+        weights = np.zeros(items.size)
+        if asked.weigh and items.size:
+            weights = describe(pool, demand, known, items, items, None).stands_for
+        return self.take(items, weights, rules.met)
 
 
 def covering_parts(

@@ -30,7 +30,7 @@ AT_A_TIME = 2**21
 FEW_KEPT, PART_KEPT = 2**22, 8
 #: Squared lengths of sparse rows, which are not centred, in units of m: above it float32 loses more
 #: than some percent of what could be covered.
-FAR = 1e6
+FAR_IN_FLOAT32 = 1e6
 
 
 class Pool(ABC):
@@ -136,7 +136,7 @@ class RowPool(MemoryPool):
         if square is not None:
             self.square = self.median = square
             return
-        self.square = self.median = median_square(covered, FAR)
+        self.square = self.median = median_square(covered, FAR_IN_FLOAT32)
         if other is not None:
             points = other.take(sampled_pairs(other.n)[0])
             near = [squares.min(0) for _, squares in distances_to(points, F.unwrap())]

@@ -199,23 +199,20 @@ def select(
 
             items, _ = greedy_set(F, q, rules.k, known, free)
         rules.take(*items.tolist())
-    free_places = rules.costs is None and (places is None or items.size < places)
-    if free_places and until is not None and not rules.met:
+    if until is not None and rules.costs is None and not rules.met and items.size != places:
         warn_kernel(
             f"the set covers less than until={until:g}: no other item that may be chosen adds to it"
         )
-    if until is not None:
+    if until is not None or rules.costs is not None:
         rules.end()
-    if rules.lacks() or (free_places and until is None):
+    if rules.count < rules.k:
         if duplicates is None:
             items = filled(items, plain, rules)
         else:
-            few = "the items that at_least asks for"
-            if places and until is None:
-                few = counted(places, "item")
             warn_kernel(
-                f"only {items.size:,} of {few} are chosen: the others are more similar to one of "
-                f"them, or to a given one, than duplicates={duplicates:g}, or add nothing"
+                f"only {items.size:,} of {counted(rules.k, 'item')} are chosen: the others are "
+                f"more similar to one of them, or to a given one, than duplicates={duplicates:g}, "
+                f"or add nothing"
             )
     if not details:
         return items
@@ -286,9 +283,10 @@ def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
             rules.take(item)
             rest.append(item)
     k, verbs = items.size + len(rest), ["is" if n == 1 else "are" for n in (items.size, len(rest))]
+    adds = "adds" if items.size == 1 else "add"
     warn_kernel(
-        f"only {items.size:,} of {counted(k, 'item')} {verbs[0]} distinct and of quality above 0; "
-        f"the other {len(rest):,} {verbs[1]} chosen by quality alone"
+        f"only {items.size:,} of {counted(k, 'item')} {verbs[0]} distinct, of quality above 0, and "
+        f"{adds} something; the other {len(rest):,} {verbs[1]} chosen by quality alone"
     )
     return np.concatenate([items, np.array(rest, dtype=np.int64)])
 
