@@ -22,26 +22,38 @@ __device__ __forceinline__ void place_candidates(
     }
 }
 
+// c += X Q^T for COUNT tiles of 8 rows of Q, 8 tiles apart; X is read once for all of them.
+template <int COUNT> __device__ __forceinline__ void multiply_tiles(
+    Shared &m, const double2 *tile, double (*c)[4], int lane) {
+#pragma unroll
+    for (int e = 0; e < 2 * SPANS; e++) {
+        const double *a = &m.X[e >> 1][lane >> 2][(lane & 3) + 8 * (e & 1)];
+        double a0 = a[0], a1 = a[8 * 20], a2 = a[4], a3 = a[8 * 20 + 4];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            double2 q = tile[(i * WARPS * SPANS * 2 + e) * 32];
+            multiply_add(c[i], a0, a1, a2, a3, q.x, q.y);
+        }
+    }
+}
+
 // x -= (X Q^T) Q for all candidates. A warp has the spans warp, warp + 8 of 16 coordinates at x, and all
 // are at X: coordinate l%4 + 4(i%2) of half e of a span at x[.][e][i] of lane l, of candidate l/4 and,
 // from i = 2 on, l/4 + 8. For X Q^T a warp has the tiles warp, warp + 8 of 8 rows of Q, and for the second
-// product its spans. Q is read twice from the L2 cache, as many loads ahead as registers hold.
+// product its spans. Q is read twice, as many loads ahead as registers hold: the second time from its end,
+// which is still in the first cache.
 __device__ __forceinline__ void project(
     Shared &m, const double *Q, double (&x)[EACH][2][4], int taken, int warp, int lane) {
+    const int several = TILES > 2 ? 2 : 1;  // with fewer, two thread blocks share the registers
     int tiles = (taken + 7) >> 3;
     double c[TILES][4] = {};
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < TILES; i++) {
+    for (int i = 0; i < TILES; i += several) {
         int t = warp + i * WARPS;
-        if (t >= tiles) continue;
         const double2 *tile = (const double2 *)Q + t * SPANS * 64 + lane;
-#pragma unroll
-        for (int e = 0; e < 2 * SPANS; e++) {
-            const double *a = &m.X[e >> 1][lane >> 2][(lane & 3) + 8 * (e & 1)];
-            double2 q = tile[32 * e];
-            multiply_add(c[i], a[0], a[8 * 20], a[4], a[8 * 20 + 4], q.x, q.y);
-        }
+        if (t + (several - 1) * WARPS < tiles) multiply_tiles<several>(m, tile, c + i, lane);
+        else if (t < tiles) multiply_tiles<1>(m, tile, c + i, lane);
     }
     __syncthreads();
 #pragma unroll
@@ -55,7 +67,7 @@ __device__ __forceinline__ void project(
     }
     __syncthreads();
 #pragma unroll 4
-    for (int t = 0; t < tiles; t++) {
+    for (int t = tiles - 1; t >= 0; t--) {
         const double *a = &m.C[t][lane >> 2][lane & 3];
         double a0 = a[0], a1 = a[8 * 12], a2 = a[4], a3 = a[8 * 12 + 4];
 #pragma unroll
@@ -111,7 +123,7 @@ __device__ __forceinline__ int decide(
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int q = (lane >> 2) + 8 * h;
-        const double *row = tables.V + (q < count ? (long long)m.list[q] : 0) * tables.r;
+        const double *row = tables.V + (u64)(u32)(q < count ? m.list[q] : 0) * (u32)tables.r;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             int s = warp + i * WARPS;

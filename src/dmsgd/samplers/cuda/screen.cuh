@@ -71,9 +71,10 @@ __device__ __forceinline__ float gather(
     for (int p = 0; p < PARTS; p++) j[p] = lane + 32 * p < PADDED ? m.J[lane + 32 * p] : -1;
 #pragma unroll
     for (int q = 0; q < 8; q++) {
-        const Entry *row = rows + items[q] * r;
+        const Entry *row = rows + (u64)(u32)items[q] * (u32)r;
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) x[q][p] = j[p] >= 0 ? half_of(__ldcs(row + j[p])) : 0;
+        for (int p = 0; p < PARTS; p++)
+            x[q][p] = 32 * p + 32 <= K || j[p] >= 0 ? half_of(__ldcs(row + j[p])) : 0;
     }
 #pragma unroll
     for (int q = 0; q < 8; q++) {
