@@ -55,7 +55,7 @@ def test_sets_are_those_of_the_processor(rng, monkeypatch, name, kind, sampled):
     same = np.mean(np.isin(found.items, expected.items))
     assert found.coverage[-1] == pytest.approx(expected.coverage[-1], rel=2e-3 if sampled else 1e-5)
     assert same > (0.5 if sampled else 0.9)
-    assert found.scale == pytest.approx(expected.scale)
+    assert found.m == pytest.approx(expected.m)
     if found.items.tolist() == expected.items.tolist():
         assert found.coverage == pytest.approx(expected.coverage, rel=1e-6)
         assert found.stands_for == pytest.approx(expected.stands_for, rel=1e-6)

@@ -233,7 +233,7 @@ def test_every_first_set_has_k_different_items(arm: str) -> None:
 
 def test_select_is_facility_location_where_all_is_equally_uncertain() -> None:
     seen = Round(X, np.full((N, 4), 0.25), LABELLED, 12, np.random.default_rng(1), Known())
-    scale = dmsgd.select(X, 12, given=LABELLED, details=True).scale
+    scale = dmsgd.select(X, 12, given=LABELLED, details=True).m
     S = np.exp(((X[:, None] - X) ** 2).sum(2) / -scale)
     weights = (np.arange(N) >= 3).astype(float)
     expected = coverage.greedy_cover(S, weights, S[:3].max(0), seen.free, 12, seen.rng)

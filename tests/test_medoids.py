@@ -31,7 +31,7 @@ def by_hand(q: np.ndarray, k: int, given: list[int], barred: list[int]) -> set[i
         Z[row] *= min(1, np.median(lengths) / length)
     wishes: dict[str, Any] = {"quality": q, "given": given, "exclude": barred}
     centres = Z[[*given, *dmsgd.select(Z, k, **wishes)]]
-    m = dmsgd.select(X, k, **wishes, details=True).scale
+    m = dmsgd.select(X, k, **wishes, details=True).m
     for _ in range(ROUNDS):
         own = squares(Z, centres).argmin(1)
         for cell in range(len(given), len(centres)):
@@ -63,7 +63,7 @@ def test_medoids_come_best_first(given: list[int]) -> None:
     assert (
         found.items.tolist() == dmsgd.select(X, 12, quality=Q, given=given, how="medoids").tolist()
     )
-    S = np.exp(squares(X, X) / -found.scale)
+    S = np.exp(squares(X, X) / -found.m)
     covered, left = S[given].max(0, initial=0.0), found.items.tolist()
     for item, gain in zip(found.items.tolist(), found.gains, strict=True):
         gains = {i: Q @ np.maximum(S[i] - covered, 0) for i in left}
@@ -75,7 +75,7 @@ def test_medoids_come_best_first(given: list[int]) -> None:
 
 def test_they_cover_about_as_much_as_a_covering_set() -> None:
     ours, theirs = (dmsgd.select(X, 12, how=how, details=True) for how in ("medoids", "cover"))
-    assert ours.scale == theirs.scale
+    assert ours.m == theirs.m
     assert ours.coverage[-1] > 0.97 * theirs.coverage[-1]
 
 
@@ -106,7 +106,7 @@ def test_items_do_not_depend_on_blocks_or_threads(
 def test_large_cells_are_compared_with_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = dmsgd.select(X, 3, how="medoids")
     monkeypatch.setattr(module, "MOST", 40)
-    S = np.exp(squares(X, X) / -dmsgd.select(X, 3, details=True).scale)
+    S = np.exp(squares(X, X) / -dmsgd.select(X, 3, details=True).m)
     assert (S[np.ix_(dmsgd.select(X, 3, how="medoids"), expected)].max(1) > 0.9).all()
 
 

@@ -98,8 +98,8 @@ def test_the_set_is_that_of_two_rounds(rng, tmp_path, kind, wishes):
     F = as_features(KINDS[kind](X, tmp_path))
     assert F.bounds.size > 3
     found = dmsgd.select(F, 9, details=True, **options)
-    square = dmsgd.select(X, 9, details=True, **options).scale
-    assert found.scale == pytest.approx(square)
+    square = dmsgd.select(X, 9, details=True, **options).m
+    assert found.m == pytest.approx(square)
     both = options.get("given", ()), options.get("exclude", ())
     assert found.items.tolist() == two_rounds(X, F.bounds.tolist(), 9, square, q, *both)
     assert dmsgd.select(F, 9, workers=2, **options).tolist() == found.items.tolist()
@@ -147,10 +147,10 @@ def test_few_items_are_read_whole(rng, tmp_path, monkeypatch):
     assert one.tolist() == direct.tolist()
     assert two.items.tolist() != direct.tolist()
     aim, random = (
-        coverage(X, direct, two.scale),
+        coverage(X, direct, two.m),
         [rng.choice(N, 20, replace=False) for _ in "abcde"],
     )
-    least = np.mean([coverage(X, items, two.scale) for items in random])
+    least = np.mean([coverage(X, items, two.m) for items in random])
     assert two.coverage[-1] > least + 0.8 * (aim - least)
 
 
@@ -201,7 +201,17 @@ def test_what_lies_far_from_all_blocks_is_covered_by_the_nearest(rng, tmp_path):
     F, expected = as_features(npy(X, tmp_path)), dmsgd.select(X, 1, cover=rows, details=True)
     found = dmsgd.select(F, 1, cover=rows, details=True)
     assert found.items.tolist() == expected.items.tolist()
-    assert found.scale == pytest.approx(expected.scale)
+    assert found.m == pytest.approx(expected.m)
+
+
+def test_a_scale_that_is_given_is_kept(rng, tmp_path):
+    X = points(rng)
+    F, Y = as_features(npy(X, tmp_path)), X[:40] + 0.5
+    for options in ({"given": [3, 200]}, {"cover": Y}, {"until": 0.5}):
+        found = dmsgd.select(F, 9, m=2.5, details=True, **options)
+        assert found.m == 2.5
+    expected = two_rounds(X, F.bounds.tolist(), 9, 2.5, np.ones(N), [3, 200])
+    assert dmsgd.select(F, 9, m=2.5, given=[3, 200]).tolist() == expected
 
 
 def test_a_budget_is_kept(rng, tmp_path):
@@ -246,7 +256,7 @@ def test_another_set_is_covered(rng, tmp_path, many):
     w, q = rng.uniform(0.1, 1, size=len(Y)), rng.uniform(0.1, 1, size=N)
     F = as_features(npy(X, tmp_path))
     found = dmsgd.select(F, 8, cover=(Y, w), quality=q, details=True)
-    S = similarities(X, Y, found.scale)
+    S = similarities(X, Y, found.m)
     assert found.coverage[-1] == pytest.approx(S[found.items].max(0) @ w / w.sum())
     numbers, counts = Draws(w / w.max()).between(0, 100) if many else (np.arange(80), w)
     union = []
@@ -262,7 +272,7 @@ def test_details_are_of_all_items(rng, tmp_path):
     X, q, given = points(rng), rng.uniform(size=N), [5, 80]
     for F in (as_features(npy(X, tmp_path)), as_features(dask_array(X, tmp_path))):
         found = dmsgd.select(F, 10, quality=q, given=given, details=True)
-        S = similarities(X, X, found.scale)
+        S = similarities(X, X, found.m)
         everyone = [*given, *found.items]
         assert found.similarity == pytest.approx(S[everyone].max(0), abs=1e-9)
         assert found.nearest.tolist() == S[everyone].argmax(0).tolist()
@@ -272,7 +282,7 @@ def test_details_are_of_all_items(rng, tmp_path):
         assert found.head(4).coverage == pytest.approx(found.coverage[:5])
         free = np.setdiff1d(np.arange(N), given)
         more = [rng.permutation(free)[: found.like_random] for _ in range(20)]
-        mean = np.mean([coverage(X, [*given, *items], found.scale, q) for items in more])
+        mean = np.mean([coverage(X, [*given, *items], found.m, q) for items in more])
         assert mean == pytest.approx(found.coverage[-1], abs=0.03)
 
 

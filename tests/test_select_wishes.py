@@ -68,6 +68,7 @@ def read(path):
         ("--until 0.6", {"until": 0.6}),
         ("-k 20 --until 0.6", {"k": 20, "until": 0.6}),
         ("-k 8 --duplicates 0.7", {"k": 8, "duplicates": 0.7}),
+        ("-k 8 --m 1.5", {"k": 8, "m": 1.5}),
         ("-k 8 --workers 2", {"k": 8, "workers": 2}),
     ],
 )
@@ -141,6 +142,7 @@ def test_another_set_in_a_table_has_the_same_columns(pool):
     ("options", "message"),
     [
         ("", "how many items\\? give k, budget or until"),
+        ("-k 5 --how greedy --m 2", "m needs how='cover', .*; use --how cover"),
         ("-k 5 --how greedy --until 0.5", "until needs how='cover', .*; use --how cover"),
         ("-k 5 --how greedy --groups source.txt --at-most 2", "needs how='cover'"),
         ("--budget 5", "budget is given without costs"),

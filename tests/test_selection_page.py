@@ -92,7 +92,7 @@ def test_random_curves_are_what_random_sets_cover():
         assert (np.diff(curves) >= -1e-12).all()
         order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(300), given))
         squares = np.sum((X[:, None] - X[[*given, *order[:20]]]) ** 2, axis=2)
-        whole = np.exp(-squares.min(axis=1) / chosen.scale).mean()
+        whole = np.exp(-squares.min(axis=1) / chosen.m).mean()
         assert curves[0, 19] == pytest.approx(whole)
     many = np.repeat(X, 10, axis=0) + 0.01 * RNG.normal(size=(3000, X.shape[1]))
     chosen = dmsgd.select(many, 20, given=[5], details=True)  # measured on a sample

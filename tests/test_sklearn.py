@@ -69,6 +69,10 @@ def test_a_selector_without_a_number_ends_where_enough_is_covered_or_spent():
     enough = DiverseSelector(until=0.6).fit(X)
     assert enough.coverage_[-2] < 0.6 <= enough.coverage_[-1] + 1e-6
     assert len(DiverseSelector(3, until=0.6).fit(X).selected_idx_) == 3
+    first = DiverseSelector(4).fit(X)
+    rest = DiverseSelector(until=0.6, m=first.m_).fit(X, given=first.selected_idx_)
+    rounds = [*first.selected_idx_, *rest.selected_idx_]
+    assert rounds == enough.selected_idx_.tolist()
     bought = DiverseSelector(budget=400.0).fit(X, costs=np.ones(600))
     assert len(bought.selected_idx_) == 400
 

@@ -207,6 +207,49 @@ def test_until_ends_the_set(rng):
     assert dmsgd.select(copies, until=1.0).size == 10
 
 
+@pytest.mark.parametrize("form", ["small", "large", "sparse", "cosine", "cover", "quality"])
+def test_rounds_with_one_scale_choose_what_one_call_chooses(rng, monkeypatch, form):
+    X, options = rng.normal(size=(700, 6)) + np.repeat(rng.normal(size=(7, 6)) * 2, 100, axis=0), {}
+    if form == "large":  # candidates are found by a sample
+        monkeypatch.setattr("dmsgd.selection.coverage.WHOLE", 100)
+        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
+    elif form == "sparse":
+        X = sparse.csr_array(np.where(abs(X) > 2, X, 0.0))
+    elif form == "cosine":
+        options["metric"] = "cosine"
+    elif form == "cover":
+        options["cover"] = X[:300] + 0.5
+    elif form == "quality":
+        options["quality"] = rng.uniform(0.1, 1.0, 700)
+    whole = dmsgd.select(X, 30, details=True, **options)
+    assert dmsgd.select(X, 30, m=whole.m, **options).tolist() == whole.items.tolist()
+    first = whole.head(12)
+    more = {"given": first.items, "m": whole.m, "details": True, **options}
+    rest = dmsgd.select(X, 18, **more)
+    assert rest.m == whole.m
+    assert rest.coverage == pytest.approx(whole.coverage[12:], rel=1e-6)
+    if form != "large":
+        assert rest.items.tolist() == whole.items[12:].tolist()
+        until = dmsgd.select(X, until=whole.coverage[-1] * (1 - 1e-5), **more)
+        assert until.items.tolist() == rest.items.tolist()
+
+
+@pytest.mark.parametrize("factor", [1e-4, 0.1, 30.0])
+def test_scale_is_that_of_the_similarity(rng, factor):
+    X = rng.normal(size=(40, 3))
+    m = dmsgd.select(X, 1, details=True).m * factor
+    S = np.exp(-((X[:, None] - X) ** 2).sum(-1) / m)
+    for options in ({}, {"given": [1, 2]}, {"quality": rng.uniform(0.1, 1, 40)}):
+        check(X, 12, {"m": m, **options}, S)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dmsgd.KernelWarning)  # few are so far apart
+        apart = check(X, 40, {"m": m, "duplicates": 0.5}, S)
+    assert (S[apart][:, apart] - np.eye(apart.size)).max() <= 0.5
+    found = dmsgd.select(X, 12, m=m, how="medoids", details=True)
+    assert found.m == m
+    assert found.coverage[-1] == pytest.approx(S[found.items].max(0).mean())
+
+
 def test_until_and_at_least_hold_together(rng):
     X, groups = rng.normal(size=(60, 3)), np.where(np.arange(60) < 5, "rare", "usual")
     for more in ({"k": 10}, {"costs": np.ones(60), "budget": 20}):
@@ -342,7 +385,7 @@ def test_a_selection_says_what_it_covers(rng):
     found = dmsgd.select(X, 20, quality=q, given=given, details=True)
     assert isinstance(found, dmsgd.Selection)
     assert found.items.tolist() == dmsgd.select(X, 20, quality=q, given=given).tolist()
-    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / found.scale)
+    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / found.m)
     everyone = [*given, *found.items]
     assert found.similarity == pytest.approx(S[everyone].max(0), abs=1e-9)
     assert found.nearest.tolist() == S[everyone].argmax(0).tolist()
@@ -439,6 +482,10 @@ WRONG = [
     ({"k": 3, "cover": (np.ones((4, 2)), -np.ones(4))}, "weights"),
     ({"k": 3, "until": 0.0}, "until"),
     ({"k": 3, "duplicates": 0.0}, "duplicates"),
+    ({"k": 3, "m": 0.0}, "m must be positive"),
+    ({"k": 3, "m": np.inf}, "m must be positive"),
+    ({"k": 3, "m": 1.0, "how": "greedy"}, "how='cover'"),
+    ({"k": 3, "m": 1.0, "metric": "precomputed"}, "similarities"),
     ({"k": 3, "metric": "manhattan"}, "metric"),
 ]
 

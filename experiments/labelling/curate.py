@@ -108,7 +108,7 @@ def run_keep(
     task: Task, choose: Any, seed: int, rate: float, percents: tuple[int, ...]
 ) -> Iterator[tuple[int, str, float]]:
     """Yield accuracies of a model that learns from what is kept, its coverage, the CPU time."""
-    square = dmsgd.select(task.X, 1, details=True).scale
+    square = dmsgd.select(task.X, 1, details=True).m
     for percent in percents:
         rng, began = np.random.default_rng([seed, 2, percent]), time.process_time()
         items = choose(task, round(percent * len(task.y) / 100), rng)

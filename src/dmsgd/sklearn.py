@@ -24,10 +24,11 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
 
     n_to_select:  how many rows, or their share, a float up to 1. None is half of the rows, and no
                   limit if there is `until` or `budget`.
-    how, diversity, metric, until, budget, at_most, at_least, duplicates: as in `dmsgd.select`.
+    how, diversity, metric, until, budget, at_most, at_least, duplicates, m: as in
+                  `dmsgd.select`.
 
     After `fit`: `selected_idx_`, the chosen rows, best first; `support_`, True for these. With
-    how="cover" or "medoids" there are also `gains_`, `coverage_` and `stands_for_`, which are
+    how="cover" or "medoids" there are also `gains_`, `coverage_`, `stands_for_` and `m_`, which are
     fields of `dmsgd.Selection`. There is no `transform`, which may not change the number of rows:
     use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
 
@@ -51,6 +52,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         at_most: Any = None,
         at_least: Any = None,
         duplicates: float | None = None,
+        m: float | None = None,
     ) -> None:
         self.n_to_select = n_to_select
         self.how = how
@@ -61,6 +63,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self.at_most = at_most
         self.at_least = at_least
         self.duplicates = duplicates
+        self.m = m
 
     def fit(
         self,
@@ -95,7 +98,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             details=details,
             **options,
         )
-        for name in ("gains", "coverage", "stands_for"):
+        for name in ("gains", "coverage", "stands_for", "m"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
             if isinstance(found, Selection):
                 setattr(self, f"{name}_", getattr(found, name))

@@ -70,6 +70,12 @@ SHARE = click.FloatRange(0, 1, min_open=True)
     type=SHARE,
     help="Choose no item that is more similar than this to a chosen one, such as 0.995.",
 )
+@click.option(
+    "--m",
+    type=click.FloatRange(0, min_open=True),
+    help="m of the similarity exp(-d²/m), as an earlier round printed it, so that rounds can be "
+    "compared.",
+)
 @click.option("--labels", help=f"{options.LABELS} They are counted, and do not change the set.")
 @options.COLUMNS
 @options.MAPS

@@ -43,7 +43,7 @@ class SetFigures:
         beside = f"beside {self.given.size:,} given, " if self.given.size else ""
         many = f"as well as {counted(size, 'random one')}"
         many = many if size else f"better than {LONGEST:,} random ones"
-        scale = f" (m = {number(chosen.scale, 3)})" if chosen.scale != 1 else ""  # 1: not needed
+        scale = f" (m = {number(chosen.m, 3)})" if chosen.m != 1 else ""  # 1: not needed
         before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
         verb = "covers" if len(chosen) == 1 else "cover"
         why = ": a greedy set prefers outliers" * (self.greedy and 0 < size < len(chosen))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.errors import InputError
 from dmsgd.features import Features
-from dmsgd.features.products import median_square, sampled_pairs, squared_distances
+from dmsgd.features.products import check_far, median_square, sampled_pairs, squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -127,7 +127,7 @@ class RowPool(MemoryPool):
     ) -> None:
         """Store rows. If some are known, the scale is at most the median to the nearest of them.
 
-        square: the scale, if it is that of a larger pool.
+        square: the scale, if it is given.
         """
         self.F, self.other, self.workers = F, other, workers
         self.same, self.n = other is None, F.n
@@ -164,6 +164,13 @@ class RowPool(MemoryPool):
     def near(self, item: int, square: float) -> BoolArray:
         one, X = self.F.take(np.array([item])), self.F.unwrap()
         return np.concatenate([found[:, 0] <= square for _, found in distances_to(one, X)])
+
+
+def scale_of(F: Features, square: float | None) -> float | None:
+    """Return a scale that is given, or raise if rounding hides the distances that it shows."""
+    if square is not None:
+        check_far(F.take(sampled_pairs(F.n)[0]), square, FAR_IN_FLOAT32, f"√m = {square**0.5:g}")
+    return square
 
 
 def scale_beside(square: float, near: FloatArray) -> float:

@@ -37,7 +37,8 @@ class Selection:
     stands_for: (k,) the weight of the items whose nearest it is, the largest weight of an item
                 being 1. These are cluster weights and not unbiased ones, for which see
                 `dmsgd.unbiased_weights`.
-    scale:      m in the similarity exp(-d² / m); 1 where similarities were given.
+    m:          that of the similarity exp(-d² / m), which `select` takes for another round; 1
+                where similarities were given.
     spent:      what the items cost together, None if there were no costs.
 
     >>> import dmsgd
@@ -55,7 +56,7 @@ class Selection:
     nearest: IntArray
     similarity: FloatArray
     stands_for: FloatArray
-    scale: float
+    m: float
     spent: float | None
     _pool: Pool = field(repr=False)
     _demand: FloatArray = field(repr=False)

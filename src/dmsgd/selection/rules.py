@@ -48,11 +48,12 @@ class Wishes:
     until: Any = None
     duplicates: Any = None
     details: Any = None
+    m: Any = None
 
     def check(self, k: int | None, how: str, metric: Metric) -> None:
         """Raise for combinations that have no meaning."""
         asked = {each.name for each in fields(self) if getattr(self, each.name) is not None}
-        refused = asked - {"details"} if how == "medoids" else asked
+        refused = asked - {"details", "m"} if how == "medoids" else asked
         if how != "cover" and refused:
             raise InputError(f"{min(refused)} needs how='cover', got how={how!r}", how="cover")
         if how != "cover" and metric == "precomputed":
@@ -60,6 +61,9 @@ class Wishes:
             raise InputError(
                 f"how={how!r} needs rows of features, not similarities{advice}", how="cover"
             )
+        if metric == "precomputed" and "m" in asked:
+            raise InputError("m is for distances, and metric='precomputed' has similarities")
+        self.square()
         if k is None and not asked & {"budget", "until"}:
             raise InputError("how many items? give k, budget or until")
         for one, other, why in NEEDS:
@@ -74,6 +78,10 @@ class Wishes:
                 "cover needs rows of features; with metric='precomputed' the columns of X are what "
                 "is covered, so give one column for each of those items"
             )
+
+    def square(self) -> float | None:
+        """Return m of the similarity, None if it is to be found."""
+        return None if self.m is None else as_positive(self.m, "m")
 
     def rules(
         self, X: Any, pool: Pool, k: int | None, free: BoolArray, known: IntArray, metric: Metric

@@ -23,7 +23,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
-from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
+from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory, scale_of
 from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Metric, Rules, Wishes
 
@@ -39,16 +39,16 @@ def select(
     X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
-    until: float | None = ..., duplicates: float | None = ..., details: Literal[False] = ...,
-    workers: int = ...,
+    until: float | None = ..., duplicates: float | None = ..., m: float | None = ...,
+    details: Literal[False] = ..., workers: int = ...,
 ) -> IntArray: ...
 @overload
 def select(
     X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
     exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
     at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
-    until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
-    workers: int = ...,
+    until: float | None = ..., duplicates: float | None = ..., m: float | None = ...,
+    details: Literal[True], workers: int = ...,
 ) -> Selection: ...
 # fmt: on
 def select(
@@ -69,6 +69,7 @@ def select(
     budget: float | None = None,
     until: float | None = None,
     duplicates: float | None = None,
+    m: float | None = None,
     details: bool = False,
     workers: int = 1,
 ) -> IntArray | Selection:
@@ -98,15 +99,15 @@ def select(
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them, and with `cover` at least that of 40 of its rows to
-               the nearest item. Groups, costs, `until`, `duplicates` and
-               `cover` need it; `details` needs it or "medoids".
+               the nearest item. Groups, costs, `until`, `duplicates` and `cover` need it; `m` and
+               `details` need it or "medoids".
                "medoids": a first set to label, for which it is better (docs/select.md). Rows, less
                their mean unless they are sparse, are shortened to the median length, and k-means
                begins at their covering set. Of each cell the item with the largest
                q_i Σ_j q_j exp(-4 d² / m) is chosen, j being in the cell. Best first by what each
                adds to the coverage, the same every time; a prefix is not the set of a smaller k.
                Centres at given items do not move. Of the arguments below it takes `metric`,
-               `details` and `workers`.
+               `m`, `details` and `workers`.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers. An item counts as
                a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
@@ -124,6 +125,8 @@ def select(
                for items of `at_least`.
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
+    m:         that of the similarity, such as `Selection.m`, in place of the one that is found.
+               Rounds with one m choose what one call would, and their coverages can be compared.
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
     workers:   threads for "cover" and "medoids", -1 for all cores. The set does not depend on it.
 
@@ -155,7 +158,7 @@ def select(
     as_choice(metric, "metric", get_args(Metric))
     wishes = Wishes(
         cover, groups, at_most, at_least, costs, budget, until, duplicates,
-        as_flag(details, "details") or None,
+        as_flag(details, "details") or None, m,
     )  # fmt: skip
     places = None if k is None else as_count(k, "k")
     wishes.check(places, how, metric)
@@ -192,7 +195,7 @@ def select(
         if how == "medoids":
             from dmsgd.selection.medoids import medoids
 
-            pool = RowPool(F.to_memory(), None, known, threads)
+            pool = RowPool(F.to_memory(), None, known, threads, scale_of(F, wishes.square()))
             items = medoids(pool, q, known, free, rules.k)
         else:
             from dmsgd.designs.greedy import greedy_set
@@ -260,11 +263,12 @@ def _pool(
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
     if other is not None and F.unwrap() is not F and _on_gpu(F) != _on_gpu(other):
         raise InputError("one of X and cover is a tensor on a GPU; pass both so, or neither")
+    square = scale_of(F, wishes.square())
     if F.unwrap() is F:
         from dmsgd.selection.parts import pool_of_blocks
 
-        return pool_of_blocks(F, other, known, k, workers)
-    return RowPool(F, other, known, workers)
+        return pool_of_blocks(F, other, known, k, workers, square)
+    return RowPool(F, other, known, workers, square)
 
 
 def _on_gpu(F: Features) -> bool:
