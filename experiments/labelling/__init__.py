@@ -15,7 +15,7 @@ from typing import Any
 from experiments.core import Case, Claim
 from experiments.labelling import arms, coverage, curate, first, network
 from experiments.labelling.rounds import Choose, Task, run, run_all, task
-from experiments.labelling.tables import COVER, FITTING, KS, RIVALS, SHOWN, TABLES, figures
+from experiments.labelling.tables import COVER, FITTING, KS, ONE_M, RIVALS, SHOWN, TABLES, figures
 
 __all__ = ["CLAIMS", "TABLES", "TITLE", "cases", "figures", "tiny"]
 
@@ -45,6 +45,8 @@ NEXT: dict[str, Choose] = {
 }
 #: Refine takes half as long as all others together: it has its own cases, with k = 50 alone.
 REFINE = {"UHerding": coverage.uherding, "Refine": coverage.refine, COVER: arms.by_select}
+#: Whether m should be smaller beside given items, as it is.
+SCALES = {COVER: arms.by_select, ONE_M: arms.at_one_m}
 #: Arms of the network.
 FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
 #: Labels of the first set; its strongest arms, which have ten more seeds from NEW on; and the sets
@@ -99,6 +101,11 @@ def cases(quick: bool = False) -> list[Case]:
             replace(rounds_case(data, 50, SEEDS), name=f"labelling/Refine, {data}",
                     arms=arms_of(REFINE))
             for data in DATA if rounds_of(data, 50) >= 3
+        ),
+        *(
+            replace(rounds_case(data, k, MORE.get((data, k), SEEDS)),
+                    name=f"labelling/one m, {data}, {k} labels", arms=arms_of(SCALES))
+            for k in KS for data in DATA if rounds_of(data, k) >= 3
         ),
         *(
             Case(f"labelling/all, {data}", partial(make, data=data), arms_of({"all": None}),

@@ -116,6 +116,13 @@ def drop_query(now: Round) -> np.ndarray:
     return free[order[medoids(X[order], now.k, None, now.rng)]]
 
 
+def at_one_m(now: Round) -> np.ndarray:
+    """Return what `dmsgd.select` chooses if m is the same in all rounds."""
+    if "m" not in now.kept:
+        now.kept["m"] = dmsgd.select(now.X, 1, details=True).m
+    return dmsgd.select(now.X, now.k, quality=now.u, given=now.labelled, m=now.kept["m"])
+
+
 def by_select(now: Round, how: Any = "cover", power: float = 1.0) -> np.ndarray:
     """Return what `dmsgd.select` chooses; given items change greedy k-DPP sets for nothing."""
     known = {"given" if how == "cover" else "exclude": now.labelled}

@@ -14,7 +14,7 @@ from experiments.labelling.ranks import Ranks, diagram, ranks_of
 if TYPE_CHECKING:
     import polars as pl
 
-COVER, MEDOIDS = "select", "select, medoids"
+COVER, MEDOIDS, ONE_M = "select", "select, medoids", "select, one m"
 #: Rivals whose differences have intervals, and the arms of the table of labels that are needed.
 RIVALS, SHOWN = ("UHerding", "BADGE", "margin"), ("random", "margin", "BADGE", "UHerding", COVER)
 #: Data that select was made on, with other seeds.
@@ -129,6 +129,18 @@ def lead_rows(
     ):
         rows.append([name, "", "", *(mean(each).text(2) for each in np.array(some).T)])
     return rows
+
+
+def one_m_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return a row for each data set: how far select is ahead of select with one m."""
+    there = {k: named(table, "one m, ", f", {k} labels") for k in KS}
+    found = {k: {data: compare(table, case, COVER, ONE_M, MEAN) for data, case in of.items()}
+             for k, of in there.items()}  # fmt: skip
+    rows = [["data", *(f"k = {k}" for k in KS)]]
+    for data in there[min(KS)]:
+        rows.append([data, *(of[data].text(2) if data in of else "" for of in found.values())])
+    means = [mean(np.array([each.mean for each in of.values()])) for of in found.values()]
+    return [*rows, ["mean, interval over sets", *(each.text(2) for each in means)]]
 
 
 def first_rows(table: pl.DataFrame, start: str = "first, ") -> list[list[str]]:
@@ -251,6 +263,7 @@ TABLES = {
     "labelling-leads-100": partial(lead_rows, end=", k=100"),
     "labelling-last-100": partial(lead_rows, end=", k=100", measure=LAST),
     "labelling-refine": partial(lead_rows, start="Refine, ", end="", rivals=("Refine", "UHerding")),
+    "labelling-one-m": one_m_rows,
     "labelling-first": first_rows,
     "labelling-first-again": partial(first_rows, start="first again, "),
     "labelling-first-sets": first_set_rows,
