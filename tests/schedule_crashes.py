@@ -234,6 +234,7 @@ def kill_at_random(folder, kills, seed=0):
     old = draw_old(None, 7).batches.tobytes()
     killed = finished = 0
     while killed < kills:
+        most = killed + 1000  # whoever goes on gets further
         path, before = new_path(folder, str(finished)), finished % 2
         if before:
             draw_old(path, 7)
@@ -242,6 +243,7 @@ def kill_at_random(folder, kills, seed=0):
             lambda p=path, b=before: draw_slowly(p, bool(b)), float(rng.uniform(0, seconds))
         ):
             killed += 1
+            assert killed < most, f"{path} is not finished after 1,000 kills"
             assert loaded(path) in states, "accepted while half written"
         assert contents(path) == expected, sorted(contents(path))
         shutil.rmtree(path.parent)

@@ -686,6 +686,27 @@ def test_draws_are_not_made_again_after_a_kill_while_files_are_renamed(
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
 
 
+@pytest.mark.parametrize("old", [None, 7])
+def test_a_kill_while_files_are_renamed_makes_nobody_wait_or_read_twice(old, path, monkeypatch):
+    if old is not None:
+        dmsgd.presample(DESIGN, STEPS, old, path)
+    stop_renaming(monkeypatch, ScheduleFiles.at(path).record)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    monkeypatch.undo()
+    hashed, waited, sha256 = [], [], drawing.sha256_of_open
+    monkeypatch.setattr(drawing, "sha256_of_open", lambda file: hashed.append(1) or sha256(file))
+    monkeypatch.setattr(drawing.time, "sleep", waited.append)
+    with pytest.raises(ValueError, match="unfinished: 70 of 70 draws"):
+        dmsgd.Schedule.load(path)  # somebody may just be publishing it
+    assert len(waited) == drawing.PATIENCE
+    assert len(hashed) == (old is not None)
+    waited.clear()
+    schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=old is not None)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
+    assert not waited  # it holds the lock
+
+
 def stop_renaming(patch, stop):
     """Interrupt the process when a file is to be renamed to this one."""
     rename = os.replace
@@ -960,18 +981,18 @@ def test_batches_and_record_are_of_one_schedule_if_another_replaces_it(path, mon
 
 
 def test_a_schedule_that_another_publishes_after_it_was_not_found_is_returned(path, monkeypatch):
-    load, others = dmsgd.Schedule.load, []
+    load, others = dmsgd.Schedule._found, []
 
-    def published_after(file):
+    def published_after(*asked):
         try:
-            return load(file)
+            return load(*asked)
         except FileNotFoundError:
             if not others:
                 others.append(None)
                 dmsgd.presample(DESIGN, 5, path=path)
             raise
 
-    monkeypatch.setattr(dmsgd.Schedule, "load", published_after)
+    monkeypatch.setattr(dmsgd.Schedule, "_found", published_after)
     schedule = dmsgd.presample(DESIGN, 5, path=path)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
     assert others

@@ -43,8 +43,8 @@ def hostile_call(rng, names):
         if argument in spoiled:
             given.append(f"{argument}: {value}")
             bad += part == "bad"
-    # Two that are bad alone may fit each other, as weights of n + 1 items and k = n + 1 do.
-    return name, size, arguments, "bad" if bad == 1 else "odd", ", ".join(given)
+    # Two may fit each other, as weights of n + 1 items and k = n + 1 do, or long sets and no k.
+    return name, size, arguments, "bad" if bad == len(given) == 1 else "odd", ", ".join(given)
 
 
 def badly_answered(calls, seed, names):

@@ -79,20 +79,27 @@ class Schedule:
         replaces the schedule meanwhile, the old or the new one comes back. Raises ValueError if
         files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
-        files, patience, again = ScheduleFiles.at(path), PATIENCE, False
+        return cls._found(ScheduleFiles.at(path), PATIENCE)
+
+    @classmethod
+    def _found(cls, files: ScheduleFiles, patience: int) -> Schedule:
+        """Return what `load` does; wait so often, 10 ms, for another process that publishes it."""
+        again = False
         while True:
             before = files.finished()
             try:
                 return cls._load(files)
             except (ValueError, FileNotFoundError):
-                if files.finished() != before:  # another process has replaced it meanwhile
-                    continue
                 found = files.unfinished()
-                if found and found.complete and patience:  # it may just be doing so
+                drawn = found is not None and found.complete  # it may just be published
+                same = files.finished() == before
+                while drawn and same and patience:
                     patience -= 1
                     time.sleep(0.01)
+                    same = files.finished() == before and files.unfinished() == found
+                if not same:
                     continue
-                if not found and not again:  # it may just have done so
+                if not found and not again:  # it may just have been published
                     again = True
                     continue
                 if found and (found.complete or not files.exist()):
@@ -299,7 +306,7 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
     """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
     before = files.finished()
     try:
-        schedule = Schedule.load(files.batches)
+        schedule = Schedule._found(files, 0)  # whoever publishes it holds the lock
     except (ValueError, FileNotFoundError) as error:
         unfinished = files.unfinished()
         if overwrite or not files.exist() or (unfinished and unfinished.complete):
