@@ -46,6 +46,8 @@ WORK, PIECE, SQUARE = 2**31, 2**14, 256
 FEW_ROWS, THIN = 16, 50
 #: Numbers that are converted at a time.
 FEW = 2**15
+#: Entries of rows in float32 are at most so large, so that their squares are no float32 inf.
+FARTHEST = 1e12
 #: Pairs of items up to which NumPy computes what they add to coverage, and similarities: it is
 #: about as fast up to here, and compiled loops take half a second to load.
 SMALL, PLAIN = 2**16, 2**20
@@ -168,14 +170,14 @@ def stack(parts: Sequence[Matrix]) -> Matrix:
     return np.concatenate(parts)
 
 
-def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple[Matrix, Any]:
+def float32_rows(X: Matrix, centre: Any, factor: float) -> tuple[Matrix, Any]:
     """Return (X - centre) times `factor` in float32, and the squared lengths of its rows.
 
-    No number in it is above `largest`. Sparse rows are not centred.
+    No number in it is above FARTHEST. Sparse rows are not centred.
     """
     if is_sparse(X):
         scaled = X * factor
-        np.clip(scaled.data, -largest, largest, out=scaled.data)
+        np.clip(scaled.data, -FARTHEST, FARTHEST, out=scaled.data)
         rows = scaled.astype(np.float32)
         return rows, row_norms2(rows)
     rows, squares = np.empty(X.shape, np.float32), np.empty(len(X), np.float32)
@@ -187,8 +189,8 @@ def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple
             some *= factor
             rows[part] = some
             squares[part] = row_norms2(rows[part])
-            if not squares[part].max() <= largest**2:  # which is rare
-                rows[part] = np.clip(some, -largest, largest)
+            if not squares[part].max() <= FARTHEST**2:  # which is rare
+                rows[part] = np.clip(some, -FARTHEST, FARTHEST)
                 squares[part] = row_norms2(rows[part])
     return rows, squares
 

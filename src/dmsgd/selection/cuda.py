@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmsgd.features.products import FARTHEST
 from dmsgd.inputs.arrays import on_host
-from dmsgd.selection.similarity import FARTHEST, Similarity
+from dmsgd.selection.similarity import Similarity
 
 #: Items in a product, and numbers of one: large enough for fast products, small beside X.
 ITEMS, PRODUCT = 2**12, 2**27

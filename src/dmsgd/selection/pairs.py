@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from dmsgd.features.products import row_norms2, scale_rows
+from dmsgd.features.products import FARTHEST, row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
 from dmsgd.runtime.progress import Progress
 from dmsgd.spectra.rounding import EPS
@@ -31,8 +31,6 @@ BLOCK, BLOCKS, PRODUCTS = 256, 4096, 2**20
 LISTED = 2**20
 #: Numbers that are compared, and that are projected, at a time.
 ENTRIES, PROJECTED = 2**18, 2**22
-#: Entries of rows are cut to this size for the bound, so that their squares are no float32 inf.
-FARTHEST = 1e12
 #: Share of the limit that is added for rounding errors of short rows.
 MARGIN = 1e-3
 #: The largest relative rounding error in float32.

@@ -25,8 +25,6 @@ TILE, WIDTH, SHARE = 512, 256, 2**11
 PRODUCTS = 2.0**34
 #: Items of which the similarities to one candidate are computed in one go.
 LONG = 2**15
-#: Items are at most so far from the mean in any column, in units of the RBF scale.
-FARTHEST = 1e12
 #: Up to this many similarities are kept, 256 MiB.
 KEPT = 2**26
 #: Similarities that are smaller than this are zero.
@@ -106,7 +104,7 @@ class Rows(Similarity):
 
     def _scaled(self, X: Any, centre: Any) -> tuple[Any, Any]:
         """Return x and s in float32 such that S_ij = 2^(x_i·y_j - s_i - s_j)."""
-        X, squares = float32_rows(X, centre, np.sqrt(2 / np.log(2) / self.square), FARTHEST)
+        X, squares = float32_rows(X, centre, np.sqrt(2 / np.log(2) / self.square))
         return X, squares / 2
 
     def _product(self, A: Any, B: Any) -> Any:
