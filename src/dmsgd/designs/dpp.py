@@ -10,7 +10,6 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.designs.contract import check_range
-from dmsgd.designs.greedy import TIED
 from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_given, as_items, as_pairs
@@ -20,7 +19,7 @@ from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.spectra.decompose import log_det_of_rows
 from dmsgd.spectra.eigenpairs import Spectrum
-from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
+from dmsgd.spectra.rounding import DEPENDENT, TIED, WARN_ABOVE
 
 #: Memory of an array besides its entries, in units of 8 bytes.
 ARRAY = 31

@@ -20,6 +20,7 @@ from dmsgd.features.products import median_square, row_norms2
 from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import Progress, plan_work
+from dmsgd.spectra.rounding import TIED
 
 #: Items of a part. Multiplications of matrices in the time of one of a matrix and a vector.
 PART, SLOWER = 2**12, 16
@@ -29,8 +30,6 @@ LARGE = 2**28
 VECTORS = 8
 #: An RBF scale suits items of which others leave more than this share.
 DEPENDENT = 1e-4
-#: Relative differences up to this are ties, which go to the first item.
-TIED = 1e-9
 
 
 def greedy_set(

@@ -8,7 +8,6 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
-from dmsgd.designs.greedy import TIED
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_given, on_host
@@ -23,7 +22,7 @@ from dmsgd.runtime.progress import Progress, announce
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.contract import as_sampler, name_of
 from dmsgd.spectra.eigenpairs import Spectrum
-from dmsgd.spectra.rounding import WARN_ABOVE
+from dmsgd.spectra.rounding import TIED, WARN_ABOVE
 
 #: Numbers shuffled at a time.
 PIECE = 2**20

@@ -14,6 +14,7 @@ from dmsgd.runtime.threads import one_blas_thread, parallel_map
 from dmsgd.selection.cover import cover, covering_set
 from dmsgd.selection.pool import AT_A_TIME, RowPool, distances_to
 from dmsgd.selection.rules import Rules
+from dmsgd.spectra.rounding import TIED
 
 #: Rounds of k-means at most.
 ROUNDS = 30
@@ -21,8 +22,6 @@ ROUNDS = 30
 NARROW = 0.25
 #: Items of a cell that its candidates are compared with, at most.
 MOST = 4096
-#: Relative differences up to this are ties, which go to the lower number.
-TIED = 1e-9
 
 
 def medoids(pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: int) -> IntArray:

@@ -25,6 +25,8 @@ GRAM_LIMIT = 1e-6
 WIDEST = 1e-9
 #: An item of which others leave no more than this share is dependent on them.
 DEPENDENT = 1e-14
+#: Items whose values differ by this share at most are tied: the first is taken.
+TIED = 1e-9
 #: A larger estimated error of an inclusion probability raises a KernelWarning.
 WARN_ABOVE = 1e-8
 
