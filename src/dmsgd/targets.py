@@ -23,7 +23,7 @@ from dmsgd.features.contract import SHORTER
 from dmsgd.features.maps import Normalize, ScaleRows
 from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, few
 from dmsgd.inputs.scalars import as_part, as_positive
 from dmsgd.kernels import Kernel, Linear, exact
 from dmsgd.kernels.feature_kernels import Quality
@@ -245,9 +245,8 @@ def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None
         asked = float(target[items].sum())
         rank = as_features(F.take(items), allow_tiny=True).spectrum().rank
         if asked >= rank * (1 - 1e-9):
-            shown = ", ".join(map(str, items[:8])) + (", ..." if items.size > 8 else "")
             raise TargetError(
                 f"the target asks for {asked:.4g} of {counted(items.size, 'item')} in a batch, "
                 f"but their features have rank {rank}, so a batch never holds more than {rank} of "
-                f"them: items {shown}; ask for less of them, or use a smaller k"
+                f"them: items {few(items)}; ask for less of them, or use a smaller k"
             )

@@ -208,7 +208,7 @@ def facts_of(
     if "group" in about and len(found):
         names, counts = np.unique(about["group"][found.items], return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        facts["groups"] = few([f"{visible(names[i], NAME)} {counts[i]:,}" for i in order])
+        facts["groups"] = few(f"{visible(names[i], NAME)} {counts[i]:,}" for i in order)
     if found.spent is not None:
         facts["spent"] = f"{found.spent:g} of {asked['budget']:g}"
     return facts

@@ -103,7 +103,7 @@ def open_features(
     if suffix in TABLES and name is not None:
         raise ValueError(f"{path}: features are all columns of a table; give the file alone")
     if drop and suffix not in TABLES:
-        raise ValueError(f"{path} has no columns to drop {', '.join(drop)} from; only tables do")
+        raise ValueError(f"{path} has no columns to drop {few(drop)} from; only tables do")
     found: Any
     if suffix == ".parquet":
         found = ParquetReader(file, drop, named)
@@ -191,7 +191,7 @@ def _check_text(frame: Any, name: str, takes_labels: bool) -> None:
         columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
         labels = f"pass labels={found[0]!r} if that is the class of the items, " * takes_labels
         raise TypeError(
-            f"{name} holds text in its {columns} {few([*map(repr, found)])}; {labels}encode {them} "
+            f"{name} holds text in its {columns} {few(map(repr, found))}; {labels}encode {them} "
             f"as numbers (pandas.get_dummies, scikit-learn's OneHotEncoder), or drop {them}"
         ) from None
 

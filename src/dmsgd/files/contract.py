@@ -62,7 +62,7 @@ class Table(ABC):
             self.place(name)
         kept = [j for j, name in enumerate(self.names) if name not in dropped]
         if not kept:
-            raise ValueError(f"{self.file} has no column of features besides {few(list(drop))}")
+            raise ValueError(f"{self.file} has no column of features besides {few(drop)}")
         return kept
 
     def features(self, drop: Collection[str], named: bool, warn: bool = False) -> dict[str, str]:
@@ -81,7 +81,7 @@ class Table(ABC):
         if lists and not named:
             if numbers and warn:
                 warn_kernel(
-                    f"{self.file}: the features are the lists of numbers in {few(list(lists))}; "
+                    f"{self.file}: the features are the lists of numbers in {few(lists)}; "
                     f"numbers beside them are left out: {few(numbers)}",
                     **({"columns": ",".join([*lists, *numbers])} if len(kinds) <= 5 else {}),
                 )
@@ -91,7 +91,7 @@ class Table(ABC):
             several = sorted({kinds[name].partition(",")[0] for name in wrong})
             held = kinds[wrong[0]] if one else few(several)
             raise InputError(
-                f"{self.file}: column{'s' * (not one)} {few(list(map(repr, wrong)))} "
+                f"{self.file}: column{'s' * (not one)} {few(map(repr, wrong))} "
                 f"hold{'s' * one} {held}: encode as numbers, or leave out",
                 **({"labels": wrong[0]} if one else {}),
                 **({"texts": wrong[0]} if one and held.startswith(TEXT) else {}),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dmsgd.errors import InputError
-from dmsgd.inputs.messages import visible
+from dmsgd.inputs.messages import few, visible
 
 #: Suffixes of tables.
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
@@ -117,6 +117,6 @@ def choose_array(
         found = list(names) if len(names) == 1 else [each for each in defaults if each in names]
         name = found[0] if found else None
     if name is None or name not in names:
-        held = ", ".join(names) or "(none)"
+        held = few(names) or "(none)"
         raise ValueError(f"{file} holds the arrays {held}; select one as {file.name}:NAME")
     return name

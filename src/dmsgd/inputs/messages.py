@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from numbers import Number
 
@@ -64,13 +64,14 @@ def number(value: float, digits: int = 2) -> str:
     return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
 
 
-def few(names: Sequence[object]) -> str:
+def few(names: Iterable[object]) -> str:
     """Return the first ten of these names, and dots if there are more.
 
     >>> few(["a", "b"]), few(range(12))
     ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...')
     """
-    return ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
+    listed = list(names)
+    return ", ".join(map(str, listed[:10])) + ", ..." * (len(listed) > 10)
 
 
 def kind_of(value: object) -> str:

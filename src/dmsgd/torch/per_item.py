@@ -186,4 +186,4 @@ def _chosen(fields: Mapping[Any, Any], field: str | int | None) -> Any:
         if key in fields:
             return fields[key]
     missing = " or ".join(map(repr, wanted))
-    raise ValueError(f"items have no field {missing}; pass field= one of {few(list(fields))}")
+    raise ValueError(f"items have no field {missing}; pass field= one of {few(fields)}")
