@@ -21,6 +21,7 @@ from dmsgd.inputs.arrays import (
     Matrix,
     as_array,
     is_sparse,
+    is_tensor,
     on_host,
     random_rows,
 )
@@ -83,7 +84,7 @@ def by_rows(
     """
     n, tell = X.shape[0], Progress(what)
     step = max(1, int(AT_A_TIME / max(products, 1)))
-    if step >= n or not (isinstance(X, np.ndarray) or is_sparse(X)):
+    if step >= n or is_tensor(X):
         made = make(X)
         tell(1.0)
         return made

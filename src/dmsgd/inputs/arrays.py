@@ -76,6 +76,11 @@ def is_sparse(value: Any) -> bool:
     return loaded is not None and bool(loaded(value))
 
 
+def is_tensor(value: Any) -> bool:
+    """Return whether a matrix is a tensor on a GPU: no array, and no sparse matrix."""
+    return not (isinstance(value, np.ndarray) or is_sparse(value))
+
+
 def on_host(array: Any) -> npt.NDArray[Any]:
     """Return an array, or a tensor on a GPU, as an array."""
     return np.asarray(array.cpu().numpy() if hasattr(array, "cpu") else array)

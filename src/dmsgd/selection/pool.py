@@ -18,6 +18,7 @@ from dmsgd.inputs.arrays import (
     as_array,
     as_matrix,
     is_sparse,
+    is_tensor,
     on_host,
 )
 from dmsgd.runtime.memory import reserve
@@ -146,7 +147,7 @@ class RowPool(MemoryPool):
 
     def similarity(self, square: float) -> Similarity:
         X, Y = self.F.unwrap(), None if self.other is None else self.other.unwrap()
-        if not (isinstance(X, np.ndarray) or is_sparse(X)):
+        if is_tensor(X):
             from dmsgd.selection.cuda import CudaRows
 
             return CudaRows(X, Y, square)
@@ -198,7 +199,7 @@ def distances_to(rows: Any, X: Any) -> Iterator[tuple[slice, FloatArray]]:
     for first in range(0, X.shape[0], step):
         part = slice(first, min(first + step, X.shape[0]))
         some = X[part]
-        if not (isinstance(some, np.ndarray) or is_sparse(some)):
+        if is_tensor(some):
             there = some.new_tensor(as_array(rows), dtype=some.double().dtype)
             yield part, on_host(squared_distances(some.double(), there))
         else:

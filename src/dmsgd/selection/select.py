@@ -16,7 +16,7 @@ from dmsgd.inputs.arrays import (
     IntArray,
     as_matrix,
     as_quality,
-    is_sparse,
+    is_tensor,
     on_host,
 )
 from dmsgd.inputs.messages import counted
@@ -262,20 +262,15 @@ def _pool(
     other = None if rows is None else in_memory(_features(rows, metric, "cover"))
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
-    if other is not None and F.unwrap() is not F and _on_gpu(F) != _on_gpu(other):
+    in_blocks = F.unwrap() is F
+    if other is not None and not in_blocks and is_tensor(F.unwrap()) != is_tensor(other.unwrap()):
         raise InputError("one of X and cover is a tensor on a GPU; pass both so, or neither")
     square = scale_of(F, wishes.square())
-    if F.unwrap() is F:
+    if in_blocks:
         from dmsgd.selection.parts import pool_of_blocks
 
         return pool_of_blocks(F, other, known, k, workers, square)
     return RowPool(F, other, known, workers, square)
-
-
-def _on_gpu(F: Features) -> bool:
-    """Return whether features are a tensor on a GPU."""
-    rows = F.unwrap()
-    return not (isinstance(rows, np.ndarray) or is_sparse(rows))
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
