@@ -68,12 +68,10 @@ class CudaRows(Similarity):
         return rows, torch.cat(halves)
 
     def _similarities(self, A: Tensor, left: Tensor, B: Tensor, right: Tensor) -> Tensor:
-        """Return the similarities of rows A and B."""
         S = product(A, B.T)
         return S.sub_(left[:, None]).sub_(right).clamp_max_(0).exp2_()
 
     def gained(self, candidates: Any, items: Any, low: Any, high: Any, weights: Any) -> Tensor:
-        """Return what candidates add."""
         A, left = self.X, self.left
         if candidates is not None:
             A, left = A[candidates], left[candidates]
@@ -93,7 +91,6 @@ class CudaRows(Similarity):
         return found
 
     def row(self, candidate: int) -> Tensor:
-        """Return similarities to all items."""
         one = slice(candidate, candidate + 1)
         S = self._similarities(self.X[one], self.left[one], self.Y, self.right)[0]
         if self.same:
@@ -101,21 +98,16 @@ class CudaRows(Similarity):
         return S
 
     def vector(self, values: Any, kind: Any) -> Tensor:
-        """Return numbers on the GPU."""
         return torch.as_tensor(values, dtype=KINDS[kind], device=self.device)
 
     def largest(self, scores: Any, count: int) -> Any:
-        """Return the places of the largest scores, in descending order."""
         return torch.topk(scores, min(count, len(scores)))[1]
 
     def places(self, mask: Tensor) -> Tensor:
-        """Return where a mask is true."""
         return mask.nonzero()[:, 0]
 
     def total(self, values: Tensor) -> float:
-        """Return a sum in float64."""
         return float(values.sum(dtype=torch.float64))
 
     def host(self, values: Tensor) -> Any:
-        """Return numbers as an array."""
         return on_host(values)
