@@ -71,7 +71,7 @@ class CsvTable(Table):
         return {
             name: NUMBERS
             if not cell.strip() or _is_number(cell) or _is_boolean(cell)
-            else f"{TEXT}, the first row has {cell[:40]!r}"
+            else f"{TEXT}, the first row has {cell[:SHOWN]!r}"
             for name, cell in cells.items()
         }
 
@@ -117,7 +117,7 @@ class CsvTable(Table):
 
     def _bad_cell(self, kept: list[int], booleans: Collection[int]) -> InputError | None:
         """Return the error about the first cell of these columns that is no number, if one is."""
-        for line, row in self._numbered_cells():
+        for line, row in self.cells():
             for j in kept:
                 if _is_number(row[j]) or (j in booleans and _is_boolean(row[j])):
                     continue
@@ -132,7 +132,7 @@ class CsvTable(Table):
     def column(self, name: str | None) -> list[str]:
         """Return the cells."""
         place = self.place(name)
-        return [row[place] for row in self.cells()]
+        return [row[place] for _, row in self.cells()]
 
     def rows(
         self, items: IntArray, leave_out: Collection[str], verbatim: bool
@@ -143,7 +143,7 @@ class CsvTable(Table):
         columns: dict[int, list[Any]] = {j: [""] * len(places) for j in kept}
         whole, numeric = (set[int]() if verbatim else set(kept) for _ in range(2))
         n = 0
-        for row in self.cells():
+        for _, row in self.cells():
             whole -= {j for j in whole if row[j] and not WHOLE.fullmatch(row[j])}
             numeric -= {j for j in numeric if row[j] and not NUMBER.fullmatch(row[j])}
             if (place := places.get(n)) is not None:
@@ -155,11 +155,7 @@ class CsvTable(Table):
             columns[j] = [kind(cell) if cell else None for cell in columns[j]]
         return [(self.names[j], columns[j]) for j in kept], n
 
-    def cells(self) -> Iterator[list[str]]:
-        """Yield the cells of each row after the header."""
-        return (row for _, row in self._numbered_cells())
-
-    def _numbered_cells(self) -> Iterator[tuple[int, list[str]]]:
+    def cells(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the line that each row after the header ends in, and its cells."""
         with open_text(self.file) as text:
             reader = csv.reader(text, delimiter=self.delimiter)
