@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.commands.files import FILES, KNOWN, DataFiles, atomic_write, check_output, load_images
+from dmsgd.commands.files import FILES, KNOWN, PAGES, DataFiles, check_output, load_images, write
 from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.designs.build import prepared, warn_dominating_column
 from dmsgd.designs.options import DesignOptions
@@ -56,9 +56,8 @@ def choose(
     lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
     suffix = ".csv" if output is None else output.suffix.lower()
-    for path, suffixes in ((output, OUTPUTS), (page, (".html", ".htm"))):
-        if path is not None:
-            check_output(path, suffixes, inputs, force)
+    check_output(output, OUTPUTS, inputs, force)
+    check_output(page, PAGES, inputs, force)
     if suffix == ".parquet":
         require("parquet", f"{output}: writing Parquet")
     asked["at_most"] = group_numbers("--at-most", asked["at_most"])
@@ -112,9 +111,7 @@ def choose(
         with progress_bar("the page"):
             html = selection_page(F, figures, about, facts, (output or page).name, pictures)
         written[page] = html.encode()
-    for path, content in written.items():
-        with atomic_write(path, force) as file:
-            file.write(content)
+    write(written, force)
     for line in table.getvalue().decode().splitlines() if output is None else ():
         echo(line)
     if written:

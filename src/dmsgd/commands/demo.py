@@ -45,7 +45,7 @@ def demo(out: Path, force: bool) -> None:
     require("sklearn", "the demo")
     from sklearn.datasets import load_digits
 
-    from dmsgd.commands.files import atomic_write
+    from dmsgd.commands.files import write
     from dmsgd.diagnostics import inspect
     from dmsgd.runtime.progress import progress_bar
 
@@ -63,8 +63,7 @@ def demo(out: Path, force: bool) -> None:
     with progress_bar("Looking at the digits"):
         found = inspect(digits, 20, digit)
         html = found.html("Digits", images=digits.reshape(-1, 8, 8))
-    with atomic_write(page, force) as file:
-        file.write(html.encode())
+    write({page: html.encode()}, force)
     echo(f"What is in the digits, and in their batches, a page: {page}")
 
 

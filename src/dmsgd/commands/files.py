@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +22,8 @@ from dmsgd.files.tables import COLUMN_FILES, column_names, find_table, read_colu
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import few, visible
 
+#: Suffixes of pages.
+PAGES = (".html", ".htm")
 #: Options that name the features.
 FILES = ("features", "columns", "drop")
 #: Options whose value is a file, or a column of the features, which is then no feature, and the
@@ -154,12 +156,14 @@ def load_images(path: str | None) -> Any:
 
 
 def check_output(
-    output: Path, suffixes: tuple[str, ...], inputs: Sequence[str | None], force: bool
+    output: Path | None, suffixes: tuple[str, ...], inputs: Sequence[str | None], force: bool
 ) -> None:
-    """Raise unless `output` can be written; without `force` no file may be there.
+    """Raise unless `output` can be written, if it is given; without `force` no file may be there.
 
     inputs: files, or file:NAME, which are never replaced.
     """
+    if output is None:
+        return
     check_path(output)
     folder = Path(os.path.realpath(output)).parent  # where a link leads to
     if output.suffix.lower() not in suffixes:
@@ -178,6 +182,13 @@ def check_output(
         raise ValueError(f"{output} is an input of this command; write to another file")
     if not force:
         raise FileExistsError(f"{output} exists; use --force to replace it, or another name")
+
+
+def write(contents: Mapping[Path, bytes], force: bool) -> None:
+    """Write each file by `atomic_write`, one after the other."""
+    for path, content in contents.items():
+        with atomic_write(path, force) as file:
+            file.write(content)
 
 
 @contextmanager

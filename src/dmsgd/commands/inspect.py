@@ -52,14 +52,13 @@ def inspect(
     give one of its options; `dmsgd sample` draws from the same one. Noise is the variance of a
     batch's mean, on the same columns for all. The page opens from disk and loads nothing.
     """
-    from dmsgd.commands.files import atomic_write, check_output, load_images
+    from dmsgd.commands.files import PAGES, check_output, load_images, write
     from dmsgd.diagnostics.study import inspect as look
     from dmsgd.runtime.progress import progress_bar
 
     inputs = [*files.inputs(), images, gradients]
-    for path, suffixes in ((page, (".html", ".htm")), (table, (".csv",))):
-        if path is not None:
-            check_output(path, suffixes, inputs, force)
+    check_output(page, PAGES, inputs, force)
+    check_output(table, (".csv",), inputs, force)
     X, about = files.load()
     pictures = load_images(images)
     with progress_bar("Looking (the first run compiles)"):
@@ -79,8 +78,6 @@ def inspect(
             written[page] = found.html(name, texts=about.get("text"), images=pictures).encode()
     if table is not None:
         written[table] = found.csv().encode()
-    for path, content in written.items():
-        with atomic_write(path, force) as file:
-            file.write(content)
+    write(written, force)
     if written:
         echo(f"written     {' and '.join(map(str, written))}")
