@@ -13,7 +13,7 @@ from dmsgd.features.contract import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import Progress
+from dmsgd.runtime.progress import in_pieces
 from dmsgd.samplers.factored_rows import ComputedRows, SparseRows
 from dmsgd.spectra.decompose import correct_left_vectors
 from dmsgd.spectra.eigenpairs import Spectrum, truncate
@@ -45,10 +45,8 @@ class InMemory(Features):
         return self.matrix[items]
 
     def blocks(self) -> Iterator[Matrix]:
-        step, tell = max(1, BLOCK // self.d), Progress(f"a pass over {self.n:,} items")
-        for start in range(0, self.n, step):
-            yield self.matrix[start : start + step]
-            tell(min(1.0, (start + step) / self.n))
+        what = f"a pass over {self.n:,} items"
+        return (self.matrix[some] for some in in_pieces(self.n, max(1, BLOCK // self.d), what))
 
     def times(self, B: Matrix) -> FloatArray:
         return np.asarray(products.product(self.matrix, B))
@@ -119,10 +117,9 @@ class InMemory(Features):
     def _product(self, basis: FloatArray, overwrite: bool) -> FloatArray:
         if self.sparse_rows or not overwrite or basis.shape[0] != basis.shape[1]:
             return self.times(basis)
-        step, tell = max(1, 2**24 // self.d), Progress(f"the eigenvectors of {self.n:,} items")
-        for first in range(0, self.n, step):  # halves the peak memory of nystrom
-            self.matrix[first : first + step] = self.matrix[first : first + step] @ basis
-            tell(min(1.0, (first + step) / self.n))
+        what = f"the eigenvectors of {self.n:,} items"
+        for some in in_pieces(self.n, max(1, 2**24 // self.d), what):
+            self.matrix[some] = self.matrix[some] @ basis  # halves the peak memory of nystrom
         return np.asarray(self.matrix)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:

@@ -26,7 +26,7 @@ from dmsgd.inputs.arrays import (
     random_rows,
 )
 from dmsgd.inputs.fingerprint import canonical
-from dmsgd.runtime.progress import Progress, run_interruptible
+from dmsgd.runtime.progress import Progress, in_pieces, run_interruptible
 from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.samplers.factored_rows import SparseRows, tiles
 from dmsgd.spectra.decompose import like
@@ -82,16 +82,15 @@ def by_rows(
 
     products: multiplications for a row.
     """
-    n, tell = X.shape[0], Progress(what)
-    step = max(1, int(AT_A_TIME / max(products, 1)))
+    n, step = X.shape[0], max(1, int(AT_A_TIME / max(products, 1)))
     if step >= n or is_tensor(X):
+        tell = Progress(what)
         made = make(X)
         tell(1.0)
         return made
     out = np.empty((n, columns))
-    for first in range(0, n, step):
-        out[first : first + step] = make(X[first : first + step])
-        tell(min(1.0, (first + step) / n))
+    for some in in_pieces(n, step, what):
+        out[some] = make(X[some])
     return out
 
 
@@ -100,13 +99,8 @@ def gram(X: Matrix) -> FloatArray:
     n, d = X.shape
     if is_sparse(X):
         return mirrored(add_sparse_gram(np.zeros((d, d)), X.tocsr()))
-    step, tell = max(1, int(AT_A_TIME / d**2)), Progress(f"the Gram matrix of {n:,} items x {d:,}")
-    total = X[:step].T @ X[:step]
-    for start in range(step, n, step):
-        part = X[start : start + step]
-        total += part.T @ part
-        tell(min(1.0, (start + step) / n))
-    return on_host(total)
+    pieces = in_pieces(n, max(1, int(AT_A_TIME / d**2)), f"the Gram matrix of {n:,} items x {d:,}")
+    return on_host(reduce(iadd, (X[some].T @ X[some] for some in pieces)))
 
 
 def gram_of(X: Matrix, S: Any) -> Any:

@@ -87,6 +87,15 @@ class Progress:
         log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})
 
 
+def in_pieces(size: int, step: int, what: str) -> Iterator[slice]:
+    """Yield slices of range(size) of at most `step`, and log the progress of `what` after each."""
+    tell = Progress(what)
+    for first in range(0, size, step):
+        piece = slice(first, min(first + step, size))
+        yield piece
+        tell(piece.stop / size)
+
+
 @contextmanager
 def one_work() -> Iterator[None]:
     """Make the parts of long work log as one: a line every half minute, however short they are."""

@@ -94,7 +94,7 @@ class ComputedRows:
         for tile in tiles(r):
             some = self.columns[tile], weights[tile]
             sums[tile] = self.rows.tile_sums(*some, weighted, cores)
-            tell(min(1.0, tile.stop / r))
+            tell(tile.stop / r)
         return sums, weighted
 
     def arguments(self, k: int) -> RowArguments:

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dmsgd.features.products import FARTHEST, row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
-from dmsgd.runtime.progress import Progress
+from dmsgd.runtime.progress import Progress, in_pieces
 from dmsgd.spectra.rounding import EPS
 
 #: Rows that principal directions are taken from, fewer where they are long, and directions.
@@ -90,17 +90,15 @@ def short_rows(rows: Rows, items: IntArray) -> tuple[npt.NDArray[np.float32], Fl
     Z = centred(sample)
     V = np.linalg.eigh(as_array(Z @ Z.T))[1][:, ::-1][:, : min(max(1, size - 1), d, DIRECTIONS)]
     basis, far = np.linalg.qr(as_array(Z.T @ V))[0], float(np.linalg.norm(centre))
-    step, parts = rows.at_a_time(PROJECTED), []
-    tell = Progress(f"projections of {items.size:,} items")
-    for first in range(0, items.size, step):
-        U = centred(items[first : first + step])
+    parts, what = [], f"projections of {items.size:,} items"
+    for some in in_pieces(items.size, rows.at_a_time(PROJECTED), what):
+        U = centred(items[some])
         squares, Y = row_norms2(U), as_array(U @ basis)
         rest = np.sqrt(np.maximum(squares - row_norms2(Y), 0.0))
         short = np.column_stack([Y, rest]).astype(np.float32)
         errors = 32 * max(64, d) * EPS * (np.sqrt(squares) + np.sqrt(EPS) * far) ** 2
         products = 2 * (short.shape[1] + 8) * SINGLE * row_norms2(short.astype(np.float64))
         parts.append((short, (1.01 / MARGIN) * errors + products))
-        tell(min(1.0, (first + step) / items.size))
     short, slack = (np.concatenate(each) for each in zip(*parts, strict=True))
     return short, slack
 
