@@ -13,9 +13,6 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, visible
 
-#: Name of the sampler in the record of a schedule.
-SAMPLER = "partition"
-
 
 class Partition(Design):
     """Epochs of n // k batches in which every item comes once.
@@ -83,7 +80,7 @@ class Partition(Design):
         return digest("Partition", self.k, self.design.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        return {**self.design.provenance(), "design": repr(self), "sampler": SAMPLER}
+        return {**self.design.provenance(), "design": repr(self), "sampler": "partition"}
 
     def __repr__(self) -> str:
         shares = ", classes in proportion to their sizes, not balanced"

@@ -107,7 +107,7 @@ class InMemory(Features):
             reserve(size, f"the eigenvectors of {self.n} items", advice)
 
     def eigenpairs(
-        self, values: FloatArray, U: FloatArray, overwrite: bool = False
+        self, values: FloatArray, U: FloatArray, overwrite: bool
     ) -> tuple[FloatArray, Any]:
         if not self._stores_vectors():
             return values, Projected.of(self.copied(), values, U)

@@ -215,9 +215,7 @@ class Features(ABC):
         what = f"the eigendecomposition of {self.n:,} items x {self.d:,} features"
         plan_work(products, 5 * size**2, what, advice)
 
-    def eigenpairs(
-        self, values: FloatArray, U: Any, overwrite: bool = False
-    ) -> tuple[FloatArray, Any]:
+    def eigenpairs(self, values: FloatArray, U: Any, overwrite: bool) -> tuple[FloatArray, Any]:
         """Return eigenvalues and eigenvectors V = F U Λ^(-1/2) of F Fᵀ, for those of FᵀF.
 
         Here V is as large as F and never stored.

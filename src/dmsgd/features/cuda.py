@@ -97,7 +97,7 @@ class Cuda(Features):
         reserve_on(self.tensor.device, size, f"the eigenvectors of {self.n:,} items")
 
     def eigenpairs(
-        self, values: FloatArray, U: Tensor, overwrite: bool = False
+        self, values: FloatArray, U: Tensor, overwrite: bool
     ) -> tuple[FloatArray, Tensor]:
         V = self.times(U / like(U, np.sqrt(values)))
         return correct_left_vectors(V, values), V

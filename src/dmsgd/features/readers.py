@@ -165,7 +165,7 @@ class ZarrReader(Reader):
 class ParquetReader(Reader):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
-    def __init__(self, path: Path, drop: Collection[str] = (), named: bool = False) -> None:
+    def __init__(self, path: Path, drop: Collection[str], named: bool) -> None:
         self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
         table = ParquetTable(path)
