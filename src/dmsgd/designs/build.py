@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dmsgd.designs.contract import Design
-from dmsgd.designs.greedy import DEPENDENT, greedy_set
+from dmsgd.designs.greedy import greedy_set
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
 from dmsgd.designs.scale import suggest_scale
@@ -37,8 +37,9 @@ from dmsgd.targets import prescribe
 #: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
 #: up to this share of the largest are no directions.
 SPARE, NO_DIRECTION = 1.25, 1e-6
-#: A fitted scale is halved at most this often.
-HALVINGS = 20
+#: A fitted scale is halved at most this often, and suits items of which others leave more than this
+#: share.
+HALVINGS, LEFT = 20, 1e-4
 #: A column with this share of the kernel's trace is nearly all of it.
 WHOLE = 0.95
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
@@ -289,7 +290,7 @@ def _fitted(
             break
         if halvings == 0:
             worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
-            items, independent = greedy_set(rows, worth, k, least=DEPENDENT)
+            items, independent = greedy_set(rows, worth, k, least=LEFT)
             if items.size < k:
                 rank = max(items.size, spectrum.rank)
                 found = f"the data has {counted(rank, 'distinct item')}"

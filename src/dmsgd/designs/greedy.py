@@ -28,8 +28,6 @@ PART, SLOWER = 2**12, 16
 LARGE = 2**28
 #: Numbers per item beside its row and its column of the factor.
 VECTORS = 8
-#: An RBF scale suits items of which others leave more than this share.
-DEPENDENT = 1e-4
 
 
 def greedy_set(
