@@ -13,6 +13,7 @@ from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.messages import kind_of
 from dmsgd.kernels.contract import Kernel
 from dmsgd.runtime.progress import run_interruptible
+from dmsgd.spectra.rounding import EPS
 
 #: A matrix is symmetric if |L - Lᵀ| is at most this share of its largest entry.
 ASYMMETRIC = 1e-8
@@ -105,7 +106,7 @@ def looks_like_kernel_matrix(F: Features) -> bool:
 def _is_semidefinite(symmetric: FloatArray) -> bool:
     """Return whether no eigenvalue is negative beyond rounding."""
     n = len(symmetric)
-    raised = symmetric + 100 * n * np.finfo(float).eps * np.abs(symmetric).max() * np.eye(n)
+    raised = symmetric + 100 * n * EPS * np.abs(symmetric).max() * np.eye(n)
     check = partial(np.linalg.cholesky, raised)
     try:
         run_interruptible(check, n**3 / 3, "the check of the matrix")

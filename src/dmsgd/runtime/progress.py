@@ -10,13 +10,11 @@ from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar, final
+from typing import final
 
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.threads import in_background
-
-Result = TypeVar("Result")
+from dmsgd.runtime.threads import Result, in_background
 
 log = logging.getLogger("dmsgd")
 
