@@ -94,7 +94,7 @@ class Coverage:
             return self.estimates
         factor = self.total / self.size
         gains = self.estimates * factor
-        if self.similarity.same and self.similarity.of_rows:  # each counts itself once
+        if self.similarity.symmetric:  # each counts itself once
             gains += (self.demand - factor * self.counts) * (1 - self.covered)
         return gains
 
@@ -106,7 +106,7 @@ class Coverage:
             return int(some[worth == worth.max()].min())
 
         item = first(tied)
-        if self.similarity.same and self.similarity.of_rows:
+        if self.similarity.symmetric:
             copies = (self._row(item) >= 1 - TIED) & open_
             item = first(self.similarity.places(copies))
         return item
@@ -157,7 +157,7 @@ class SmallCoverage:
         self, similarity: Kept, worth: FloatArray, demand: FloatArray, covered: FloatArray
     ) -> None:
         self.similarity, self.worth, self.demand = similarity, worth, demand
-        S = similarity.T if similarity.same and similarity.of_rows else similarity.T.T
+        S = similarity.T if similarity.symmetric else similarity.T.T
         self._after = np.maximum(S, covered)  # coverage if a candidate is chosen
         self.amount = float(demand @ covered)
 

@@ -223,7 +223,7 @@ class MatrixPool(MemoryPool):
             )
         if not (largest := float(entries.max(initial=0.0))):
             raise InputError("all similarities are zero, so no item covers another")
-        (self.n, self.N), self.workers = self.S.shape, workers
+        self.n, self.N = self.S.shape
         self.same = self.n == self.N
         if is_sparse(self.S):
             self._similarity: Similarity = Graph(self.S / largest, self.same)

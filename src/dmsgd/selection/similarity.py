@@ -46,6 +46,11 @@ class Similarity(ABC):
     workers: int = 1
     xp: Any = np
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether these are similarities of rows to themselves."""
+        return self.same and self.of_rows
+
     @abstractmethod
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
         """Return Σ_j w_j max(min(S_ij, high_j) - low_j, 0) for the candidates i; j is in `items`.
@@ -220,12 +225,11 @@ class Kept(Similarity):
 
     def __init__(self, T: Any, same: bool, workers: int = 1, of_rows: bool = True) -> None:
         self.T, self.same, self.workers, self.of_rows = T, same, workers, of_rows
-        self._symmetric = same and of_rows
         self.N, self.n = T.shape
 
     def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
         if candidates is not None or self.n * self.N <= SMALL:
-            if candidates is not None and self._symmetric and items is None:
+            if candidates is not None and self.symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
             else:
                 S = self.T if items is None else self.T[items]
@@ -246,7 +250,7 @@ class Kept(Similarity):
         return found
 
     def row(self, candidate: int) -> Any:
-        if self._symmetric:
+        if self.symmetric:
             return self.T[candidate]
         return np.ascontiguousarray(self.T[:, candidate])
 
