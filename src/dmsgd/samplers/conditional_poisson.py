@@ -51,7 +51,7 @@ class ConditionalPoisson:
     """
 
     def __init__(self, odds: FloatArray, k: int) -> None:
-        self.odds, self.k = odds, k
+        self.odds = odds
         variance, largest = 0.0, 0.0
         for _, p in _probabilities(self.odds):
             variance += float(np.sum(p * (1 - p)))
