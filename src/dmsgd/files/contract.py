@@ -62,7 +62,7 @@ class Table(ABC):
             self.place(name)
         kept = [j for j, name in enumerate(self.names) if name not in dropped]
         if not kept:
-            raise ValueError(f"{self.file} has no column of features besides {few(drop)}")
+            raise ValueError(f"{self.file} has no column of features besides {few(self.names)}")
         return kept
 
     def features(self, drop: Collection[str], named: bool, warn: bool = False) -> dict[str, str]:
