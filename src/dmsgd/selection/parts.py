@@ -192,9 +192,7 @@ def covering_parts(
     If rows are in random order, (1 - 1/e) / 2 of the most possible is expected to be covered
     (Barbosa et al. 2015), up to the errors of samples: the last one, and each block as one of all.
     """
-    if not demand.any():
-        return np.empty(0, dtype=np.int64), rules
-    bounds, none = pool.F.bounds.tolist(), np.empty(0, dtype=np.int64)
+    bounds = pool.F.bounds.tolist()
     count = int(np.minimum(np.diff(bounds), rules.k).sum())
     numbers = 3 * pool.width * (pool.size + min(count, pool.most)) + 4 * pool.N
     reserve(int(numbers), "a covering set", "ask for fewer items")
@@ -207,7 +205,7 @@ def covering_parts(
         pool.square, pool.points, other, None if other is None else weights,
         weigh=pool.same and count > pool.most,
     )  # fmt: skip
-    sampled = sampled if pool.same else none
+    sampled = sampled if pool.same else np.empty(0, dtype=np.int64)
     arguments = [
         (
             None if (worth[first:last] == 1).all() else worth[first:last],
