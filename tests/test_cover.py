@@ -11,7 +11,7 @@ import dmsgd
 from dmsgd.features.products import multiply
 from dmsgd.selection import coverage, similarity
 from dmsgd.selection.coverage import van_der_corput
-from test_selecting import matrix
+from test_selecting import compile_from, matrix
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def rng():
 def way(request, monkeypatch):
     """The four ways in which gains are computed, made to serve for few items."""
     if request.param != "small":
-        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
+        compile_from(monkeypatch, 0)
     if request.param in ("computed", "sampled"):
-        monkeypatch.setattr(similarity, "KEPT", 0)
+        monkeypatch.setattr("dmsgd.selection.pool.KEPT", 0)
         for name, size in {"TILE": 64, "WIDTH": 32, "SHARE": 100}.items():
             monkeypatch.setattr(similarity, name, size)
     if request.param == "sampled":
@@ -127,7 +127,7 @@ def test_similarities_may_be_given(rng, monkeypatch, square):
     check_steps(expected, S, q, demand)
     assert dmsgd.select(3 * S, 20, metric="precomputed", quality=q).tolist() == expected.tolist()
     for limit in (2**16, 0):
-        monkeypatch.setattr("dmsgd.features.products.SMALL", limit)
+        compile_from(monkeypatch, limit)
         for form in (np.asarray, sparse.csr_array, sparse.csc_array):
             found = dmsgd.select(form(S), 20, metric="precomputed", quality=q)
             assert found.tolist() == expected.tolist()
@@ -202,7 +202,7 @@ def test_threads_and_blocks_do_not_change_the_set(rng, monkeypatch):
     X, q = generated(rng, 3000, 100, 12), rng.uniform(size=3000)
     monkeypatch.setattr(coverage, "WHOLE", 100)
     monkeypatch.setattr(coverage, "START", 512)
-    monkeypatch.setattr(similarity, "KEPT", 0)
+    monkeypatch.setattr("dmsgd.selection.pool.KEPT", 0)
     monkeypatch.setattr(similarity, "SHARE", 300)
     monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: 5)
     sets = [dmsgd.select(X, 40, quality=q, workers=workers).tolist() for workers in (1, 2, 5)]

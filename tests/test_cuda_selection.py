@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd.selection import coverage, similarity
+from dmsgd.selection import coverage
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -45,7 +45,7 @@ def test_sets_are_those_of_the_processor(rng, monkeypatch, name, kind, sampled):
     if sampled:
         monkeypatch.setattr(coverage, "WHOLE", 100)
         monkeypatch.setattr(coverage, "START", 512)
-        monkeypatch.setattr(similarity, "KEPT", 0)
+        monkeypatch.setattr("dmsgd.selection.pool.KEPT", 0)
     wish = options(rng, n)[name]
     expected = dmsgd.select(X, details=True, **wish)
     if "cover" in wish:

@@ -21,6 +21,12 @@ def rng():
     return np.random.default_rng(0)
 
 
+def compile_from(monkeypatch, pairs):
+    """Let compiled loops find similarities and gains of more pairs than these."""
+    for limit in ("similarity.SMALL", "similarity.PLAIN", "cover.SMALL", "cover.ANEW"):
+        monkeypatch.setattr(f"dmsgd.selection.{limit}", pairs)
+
+
 def matrix(X, of=None):
     """exp(-d² / median d²), formed, with the median distance of distinct items of `of`."""
     D, some = (((rows[:, None] - rows[None]) ** 2).sum(-1) for rows in (X, X if of is None else of))

@@ -8,9 +8,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.selection import similarity
 from dmsgd.selection.rules import Quotas, Rules
-from test_selecting import matrix
+from test_selecting import compile_from, matrix
 
 
 @pytest.fixture
@@ -60,8 +59,8 @@ def check(X, k, o, S, by_cost=False):
 @pytest.mark.parametrize("small", [True, False])
 def test_all_wishes_against_brute_force(rng, monkeypatch, small):
     if not small:
-        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
-        monkeypatch.setattr(similarity, "KEPT", 0)
+        compile_from(monkeypatch, 0)
+        monkeypatch.setattr("dmsgd.selection.pool.KEPT", 0)
     for case in range(60):
         n, d = int(rng.integers(20, 41)), int(rng.integers(2, 20))  # all are in the sample of 40
         X, k, o = rng.normal(size=(n, d)), int(rng.integers(1, 12)), {}
@@ -153,8 +152,8 @@ def greedy(S, costs, budget, k, price):
 @pytest.mark.parametrize("small", [True, False])
 def test_places_and_a_budget_take_the_best_of_three_greedy_sets(rng, monkeypatch, small):
     if not small:
-        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
-        monkeypatch.setattr(similarity, "KEPT", 0)
+        compile_from(monkeypatch, 0)
+        monkeypatch.setattr("dmsgd.selection.pool.KEPT", 0)
     thirds = 0
     for _ in range(40):
         n, k = 40, int(rng.integers(2, 9))
@@ -212,7 +211,7 @@ def test_rounds_with_one_scale_choose_what_one_call_chooses(rng, monkeypatch, fo
     X, options = rng.normal(size=(700, 6)) + np.repeat(rng.normal(size=(7, 6)) * 2, 100, axis=0), {}
     if form == "large":  # candidates are found by a sample
         monkeypatch.setattr("dmsgd.selection.coverage.WHOLE", 100)
-        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
+        compile_from(monkeypatch, 0)
     elif form == "sparse":
         X = sparse.csr_array(np.where(abs(X) > 2, X, 0.0))
     elif form == "cosine":

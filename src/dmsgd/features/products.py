@@ -49,9 +49,7 @@ FEW_ROWS, THIN = 16, 50
 FEW = 2**15
 #: Entries of rows in float32 are at most so large, so that their squares are no float32 inf.
 FARTHEST = 1e12
-#: Pairs of items up to which NumPy computes what they add to coverage, and similarities: it is
-#: about as fast up to here, and compiled loops take half a second to load.
-SMALL, PLAIN = 2**16, 2**20
+
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 #: Entries by which the cores' shares are found.

@@ -12,7 +12,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dmsgd.features.products import SMALL
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import Progress
@@ -20,7 +19,7 @@ from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import WHOLE, Coverage, SmallCoverage
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.similarity import Kept, Similarity
+from dmsgd.selection.similarity import SMALL, Kept, Similarity
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
 NOTHING = 1e-6

@@ -22,10 +22,12 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.runtime.memory import reserve
-from dmsgd.selection.similarity import KEPT, Graph, Kept, Rows, Similarity
+from dmsgd.selection.similarity import Graph, Kept, Rows, Similarity
 
 #: Distances that are held at a time.
 AT_A_TIME = 2**21
+#: Up to this many similarities are kept, 256 MiB.
+KEPT = 2**26
 #: Of a part, similarities are kept up to so many, or so many for each number of its rows: other
 #: parts may be in the same memory.
 FEW_KEPT, PART_KEPT = 2**22, 8

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.products import PLAIN, SMALL, float32_rows, multiply
+from dmsgd.features.products import float32_rows, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
 from dmsgd.runtime.threads import parallel_map
 
@@ -21,12 +21,13 @@ Some = IntArray | None
 #: Rows of a product, and columns of one with many rows; candidates or items that one thread takes
 #: at a time. Constants, so that sums are rounded in one way.
 TILE, WIDTH, SHARE = 512, 256, 2**11
+#: Pairs of items up to which NumPy computes what they add to coverage, and similarities: it is
+#: about as fast up to here, and compiled loops take half a second to load.
+SMALL, PLAIN = 2**16, 2**20
 #: Multiplications in one go, about a second, so that Ctrl-C works.
 PRODUCTS = 2.0**34
 #: Items of which the similarities to one candidate are computed in one go.
 LONG = 2**15
-#: Up to this many similarities are kept, 256 MiB.
-KEPT = 2**26
 #: Similarities that are smaller than this are zero.
 LEAST = np.float32(2.0**-126)
 
