@@ -90,10 +90,9 @@ def prefetch(typing, pointer):
     """Ask memory for what is at a pointer, which will be read soon."""
 
     def code(context, builder, signature, arguments):
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), flag, flag, flag])
+        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), *3 * [INT32]])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [arguments[0], *(ir.Constant(flag, how) for how in (0, _CACHE, 1))])
+        builder.call(function, [arguments[0], *map(INT32, (0, _CACHE, 1))])
         return context.get_dummy_value()
 
     return void(pointer), code
