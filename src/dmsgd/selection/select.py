@@ -14,6 +14,7 @@ from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    as_array,
     as_matrix,
     as_quality,
     is_tensor,
@@ -308,8 +309,7 @@ def uncertainty(
     array([1. , 0.5, 0. ])
     """
     as_choice(how, "how", get_args(Uncertainty))
-    P: Any = as_matrix(probabilities, "probabilities", allow_tiny=True, columns="classes")
-    P = P if isinstance(P, np.ndarray) else P.toarray()
+    P = as_array(as_matrix(probabilities, "probabilities", allow_tiny=True, columns="classes"))
     if (classes := P.shape[1]) < 2:
         raise ValueError(
             "probabilities must have one column per class, two at least, got one column; if it is "
