@@ -37,8 +37,8 @@ def check_path(path: str | Path) -> None:
 def split_path(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; an existing file has no NAME."""
     file, name = Path(path), None
-    pattern = r"(.+?\.(?:npz|csv|tsv|parquet|jsonl|zarr)):(.+)"
-    parts = re.fullmatch(pattern, str(path), re.IGNORECASE | re.DOTALL)
+    suffixes = "|".join(map(re.escape, (".npz", *TABLES, ".zarr")))
+    parts = re.fullmatch(f"(.+?(?:{suffixes})):(.+)", str(path), re.IGNORECASE | re.DOTALL)
     if parts and not os.path.exists(file):
         file, name = Path(parts[1]), parts[2]
     check_path(file)
