@@ -18,7 +18,7 @@ from dmsgd.kernels import exact
 from dmsgd.kernels.conditioned import conditional
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
-from dmsgd.runtime.progress import Progress, announce
+from dmsgd.runtime.progress import Progress, announce, slices
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.contract import as_sampler, name_of
 from dmsgd.spectra.eigenpairs import Spectrum
@@ -111,8 +111,7 @@ class KDPP(ClosedForm):
         """Σ_{n≠m} π_nm (V_in² V_jm² - V_in V_im V_jn V_jm). O(r²) per pair, O(r²k) once."""
         out = np.empty(i.size)
         step = max(1, 2**22 // self.spectrum.rank)
-        for first in range(0, i.size, step):
-            part = slice(first, first + step)
+        for part in slices(i.size, step):
             x, y = (self.spectrum.eigenvectors.rows(items[part]) for items in (i, j))
             out[part] = np.einsum("pm,pm->p", (x * x) @ self._pairs, y * y)
             out[part] -= np.einsum("pm,pm->p", (x * y) @ self._pairs, x * y)

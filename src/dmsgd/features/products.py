@@ -26,7 +26,7 @@ from dmsgd.inputs.arrays import (
     random_rows,
 )
 from dmsgd.inputs.fingerprint import canonical
-from dmsgd.runtime.progress import Progress, in_pieces, run_interruptible
+from dmsgd.runtime.progress import Progress, in_pieces, run_interruptible, slices
 from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.samplers.factored_rows import SparseRows, tiles
 from dmsgd.spectra.decompose import like
@@ -122,8 +122,8 @@ def _parts(X: Matrix, width: int) -> Iterator[Matrix]:
     """Yield parts of sparse rows whose products with `width` columns are small; arrays whole."""
     n = max(1, X.shape[0])
     step = max(1, PRODUCT // width) if is_sparse(X) else n
-    for first in range(0, n, step):
-        yield X[first : first + step]
+    for some in slices(n, step):
+        yield X[some]
 
 
 def row_norms2(X: Matrix) -> Any:
@@ -176,8 +176,7 @@ def float32_rows(X: Matrix, centre: Any, factor: float) -> tuple[Matrix, Any]:
     rows, squares = np.empty(X.shape, np.float32), np.empty(len(X), np.float32)
     step = max(1, FEW // X.shape[1])
     with np.errstate(over="ignore"):
-        for first in range(0, len(X), step):  # in parts, as large arrays take long to allocate
-            part = slice(first, first + step)
+        for part in slices(len(X), step):  # in parts, as large arrays take long to allocate
             some = X[part] - centre
             some *= factor
             rows[part] = some
@@ -208,9 +207,9 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
     D, here, there = product(A, B.T), row_norms2(A), row_norms2(B)
     noise = EPS * (8 + A.shape[1] ** 0.5)
     step = max(1, DISTANCES // max(1, len(there)))
-    for first in range(0, D.shape[0], step):
-        part = D[first : first + step]
-        sizes = here[first : first + step, None] + there[None, :]
+    for some in slices(D.shape[0], step):
+        part = D[some]
+        sizes = here[some, None] + there[None, :]
         part *= -2.0
         part += sizes
         part[part <= noise * sizes] = 0.0  # duplicates stay duplicates

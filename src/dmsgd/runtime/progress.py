@@ -85,11 +85,15 @@ class Progress:
         log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})
 
 
+def slices(size: int, step: int) -> list[slice]:
+    """Return slices of range(size), all of the length `step` but the last."""
+    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
+
+
 def in_pieces(size: int, step: int, what: str) -> Iterator[slice]:
-    """Yield slices of range(size) of at most `step`, and log the progress of `what` after each."""
+    """Yield what `slices` returns, and log the progress of `what` after each."""
     tell = Progress(what)
-    for first in range(0, size, step):
-        piece = slice(first, min(first + step, size))
+    for piece in slices(size, step):
         yield piece
         tell(piece.stop / size)
 

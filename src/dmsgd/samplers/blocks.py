@@ -22,6 +22,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
 from dmsgd.runtime.memory import memory_limit
+from dmsgd.runtime.progress import slices
 from dmsgd.runtime.threads import parallel_map
 from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.factored_rows import find_sparse
@@ -185,8 +186,7 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     columns, V = columns.astype(np.int64), np.ascontiguousarray(block @ basis)
     items, X = np.empty(columns.size, dtype=np.int64), np.empty((columns.size, J.shape[1]))
     tables = DenseTables(V).arguments(J.shape[1])
-    for first in range(0, columns.size, STEP):
-        part = slice(first, first + STEP)
+    for part in slices(columns.size, STEP):
         locate(tables.record, columns[part], rests[part], items[part], items[part].size)
         X[part] = V[items[part, None], J[draw[part]]]
     return items, X, None if pi is None else weighted_squares(V, pi)

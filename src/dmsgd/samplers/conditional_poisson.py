@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.runtime.progress import slices
 
 #: Items with a p up to this are summed by their power series.
 SMALL = 1 / 16
@@ -204,9 +205,7 @@ def as_probability(odds: FloatArray) -> FloatArray:
 
 
 def _slices(values: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:
-    for start in range(0, values.size, step):
-        part = slice(start, start + step)
-        yield part, values[part]
+    return ((part, values[part]) for part in slices(values.size, step))
 
 
 def _probabilities(odds: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:

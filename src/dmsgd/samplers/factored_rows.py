@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.runtime.progress import Progress
+from dmsgd.runtime.progress import Progress, slices
 from dmsgd.runtime.threads import SHARES, parallel_map, thread_count
 from dmsgd.samplers.contract import RowArguments
 
@@ -67,7 +67,7 @@ def tiles(r: int) -> list[slice]:
     """Return slices of range(r) that `SparseRows.tile_sums` takes."""
     from dmsgd.compiled.llvm import BLOCK
 
-    return [slice(first, min(first + BLOCK, r)) for first in range(0, r, BLOCK)]
+    return slices(r, BLOCK)
 
 
 @final

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dmsgd.features.products import FARTHEST
 from dmsgd.inputs.arrays import on_host
+from dmsgd.runtime.progress import slices
 from dmsgd.selection.similarity import Similarity
 
 #: Items in a product, and numbers of one: large enough for fast products, small beside X.
@@ -61,10 +62,9 @@ class CudaRows(Similarity):
         """Return x and s in float32 such that S_ij = 2^(x_i·y_j - s_i - s_j)."""
         factor, step = (2 / np.log(2) / self.square) ** 0.5, max(1, PRODUCT // X.shape[1])
         rows, halves = torch.empty(X.shape, dtype=torch.float32, device=X.device), []
-        for first in range(0, len(X), step):
-            part = (X[first : first + step].double() - centre) * factor
-            rows[first : first + step] = part.clamp_(-FARTHEST, FARTHEST)
-            halves.append((rows[first : first + step].double().square_().sum(1) / 2).float())
+        for some in slices(len(X), step):
+            rows[some] = ((X[some].double() - centre) * factor).clamp_(-FARTHEST, FARTHEST)
+            halves.append((rows[some].double().square_().sum(1) / 2).float())
         return rows, torch.cat(halves)
 
     def _similarities(self, A: Tensor, left: Tensor, B: Tensor, right: Tensor) -> Tensor:
@@ -78,13 +78,10 @@ class CudaRows(Similarity):
         found = torch.zeros(len(left), dtype=torch.float64, device=self.device)
         high = high if torch.is_tensor(high) else torch.full_like(low, high)
         wide = ITEMS if candidates is None else max(ITEMS, PRODUCT // max(1, len(left)))
-        for first in range(0, len(low), wide):
-            part = slice(first, first + wide)
+        for part in slices(len(low), wide):
             some = part if items is None else items[part]
             B, right = self.Y[some], self.right[some]
-            step = max(1, PRODUCT // len(right))
-            for start in range(0, len(left), step):
-                mine = slice(start, start + step)
+            for mine in slices(len(left), max(1, PRODUCT // len(right))):
                 S = self._similarities(A[mine], left[mine], B, right)
                 torch.minimum(S, high[part], out=S).sub_(low[part]).clamp_min_(0)
                 found[mine] += product(S, weights[part])

@@ -9,7 +9,7 @@ from dmsgd.features import as_features
 from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import Progress, plan_work
+from dmsgd.runtime.progress import Progress, plan_work, slices
 from dmsgd.runtime.threads import one_blas_thread, parallel_map
 from dmsgd.selection.cover import cover, covering_set
 from dmsgd.selection.pool import AT_A_TIME, RowPool, distances_to
@@ -85,11 +85,10 @@ def cells_of(X: Matrix, begin: IntArray, fixed: int, weights: FloatArray, worker
     """
     (n, d), count = X.shape, begin.size
     what = f"k-means of {n:,} items and {count:,} centres"
-    step = max(1, AT_A_TIME // count)
     size = 2 * count * d + 4 * n
     plan_work(float(ROUNDS) * n * d * count, size, what, "ask for fewer items")
     centres, own, tell = as_array(X[begin]), np.full(n, -1), Progress(what)
-    parts = [slice(first, first + step) for first in range(0, n, step)]
+    parts = slices(n, max(1, AT_A_TIME // count))
 
     def nearest(part: slice) -> IntArray:
         near = as_array(X[part] @ centres.T)

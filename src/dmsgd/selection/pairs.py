@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dmsgd.features.products import FARTHEST, row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
-from dmsgd.runtime.progress import Progress, in_pieces
+from dmsgd.runtime.progress import Progress, in_pieces, slices
 from dmsgd.spectra.rounding import EPS
 
 #: Rows that principal directions are taken from, fewer where they are long, and directions.
@@ -56,9 +56,8 @@ class Rows:
 
     def squares(self, one: IntArray, other: IntArray) -> FloatArray:
         """Return |u - v|² of these pairs of rows."""
-        step, found = self.at_a_time(ENTRIES), np.empty(one.size)
-        for first in range(0, one.size, step):
-            part = slice(first, first + step)
+        found = np.empty(one.size)
+        for part in slices(one.size, self.at_a_time(ENTRIES)):
             with np.errstate(over="ignore"):  # of rows that are very far apart
                 found[part] = row_norms2(self.take(one[part]) - self.take(other[part]))
         return found
@@ -155,8 +154,8 @@ class Search:
         step = max(1, PRODUCTS // self.block**2)
         for block in blocks:
             others = self.near_blocks(block)
-            for first in range(0, others.size, step):
-                yield block, others[first : first + step]
+            for some in slices(others.size, step):
+                yield block, others[some]
 
     def near_blocks(self, block: int) -> IntArray:
         """Return this block and later ones that are not far from it."""
@@ -184,10 +183,10 @@ class Search:
 
     def _nearer(self, own: slice, columns: IntArray, near: IntArray) -> IntArray:
         """Return those of many candidates that are near by products of whole rows, or nearest."""
-        U, step, parts = self.rows.take(self.items[own]), self.rows.at_a_time(PROJECTED), []
+        U, parts = self.rows.take(self.items[own]), []
         with np.errstate(over="ignore", invalid="ignore"):  # NaN, of rows far apart, stays
-            for first in range(0, columns.size, step):
-                other = self.rows.take(self.items[columns[first : first + step]])
+            for some in slices(columns.size, self.rows.at_a_time(PROJECTED)):
+                other = self.rows.take(self.items[columns[some]])
                 lengths = row_norms2(U)[:, None] + row_norms2(other)
                 rounding = 32 * max(64, U.shape[1]) * EPS * lengths
                 parts.append(lengths - rounding - 2 * as_array(U @ other.T))

@@ -22,6 +22,7 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import slices
 from dmsgd.selection.similarity import Graph, Kept, Rows, Similarity
 
 #: Distances that are held at a time.
@@ -94,9 +95,8 @@ class MemoryPool(Pool):
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield items and their squared distances to the chosen candidates, (items, chosen)."""
         step = max(1, AT_A_TIME // max(1, chosen.size))
-        for first in range(0, self.N, step):
-            items = np.arange(first, min(first + step, self.N))
-            yield slice(first, first + items.size), self.squares(items, chosen)
+        for part in slices(self.N, step):
+            yield part, self.squares(np.arange(part.start, part.stop), chosen)
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
@@ -197,9 +197,7 @@ def in_memory(F: Features) -> Features:
 
 def distances_to(rows: Any, X: Any) -> Iterator[tuple[slice, FloatArray]]:
     """Yield parts of X and their squared distances to `rows`, (part, rows)."""
-    step = max(1, AT_A_TIME // max(1, rows.shape[0]))
-    for first in range(0, X.shape[0], step):
-        part = slice(first, min(first + step, X.shape[0]))
+    for part in slices(X.shape[0], max(1, AT_A_TIME // max(1, rows.shape[0]))):
         some = X[part]
         if is_tensor(some):
             there = some.new_tensor(as_array(rows), dtype=some.double().dtype)

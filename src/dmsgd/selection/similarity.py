@@ -14,6 +14,7 @@ import numpy as np
 
 from dmsgd.features.products import float32_rows, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
+from dmsgd.runtime.progress import slices
 from dmsgd.runtime.threads import parallel_map
 
 #: Item numbers, None for all.
@@ -89,11 +90,6 @@ class Similarity(ABC):
         return values
 
 
-def _slices(size: int, step: int) -> list[slice]:
-    """Return parts of a range, all of the same length but the last."""
-    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
-
-
 @final
 class Rows(Similarity):
     """exp(-d² / square) between rows, computed in float32 when it is needed."""
@@ -141,7 +137,7 @@ class Rows(Similarity):
             self._add_gains(A[mine], left[mine], B[theirs], each, tile, out)
 
         if left.size <= TILE:  # threads share the items
-            shares = _slices(right.size, SHARE)
+            shares = slices(right.size, SHARE)
             parts = np.zeros((len(shares) + 1, left.size))
 
             def add_to_all(at: int) -> None:
@@ -153,10 +149,10 @@ class Rows(Similarity):
         at_a_time = WIDTH * max(1, int(PRODUCTS / (SHARE * WIDTH * A.shape[1])))
 
         def add_all(mine: slice) -> None:
-            for theirs in _slices(right.size, at_a_time):
+            for theirs in slices(right.size, at_a_time):
                 add(mine, theirs, found[mine])
 
-        parallel_map(add_all, _slices(left.size, SHARE), self.workers)
+        parallel_map(add_all, slices(left.size, SHARE), self.workers)
         return found
 
     def _add_gains(
@@ -168,8 +164,8 @@ class Rows(Similarity):
         if not is_sparse(A):
             add_gains_of_rows(A, left, B, *limits, tile, self._buffer(), out)
             return
-        for mine in _slices(left.size, tile[0]):
-            for theirs in _slices(B.shape[0], tile[1]):
+        for mine in slices(left.size, tile[0]):
+            for theirs in slices(B.shape[0], tile[1]):
                 G = self._product(A[mine], B[theirs])
                 add_gains(G, left[mine], *[values[theirs] for values in limits], out[mine])
 
@@ -203,7 +199,7 @@ class Rows(Similarity):
             return Kept(T, self.same, self.workers)
         from dmsgd.compiled.cover import similarities
 
-        tall, wide = _slices(self.N, TILE), _slices(self.n, TILE)
+        tall, wide = slices(self.N, TILE), slices(self.n, TILE)
 
         def compute(at: int) -> None:
             theirs = tall[at]
