@@ -14,6 +14,7 @@ from dmsgd.features.blocks import in_blocks
 from dmsgd.selection import parts
 from dmsgd.selection.coverage import Draws
 from dmsgd.selection.parts import pool_of_blocks
+from dmsgd.selection.pool import RowPool
 from test_features import dask_sparse, memory_map, npy, parquet, sparse_folder, zarr_file
 
 N, D, ROWS = 330, 5, 60
@@ -202,6 +203,15 @@ def test_what_lies_far_from_all_blocks_is_covered_by_the_nearest(rng, tmp_path):
     found = dmsgd.select(F, 1, cover=rows, details=True)
     assert found.items.tolist() == expected.items.tolist()
     assert found.m == pytest.approx(expected.m)
+
+
+def test_rows_in_memory_stay_there_for_the_cosine(rng):
+    pandas = pytest.importorskip("pandas")
+    X = points(rng)
+    unit = pandas.DataFrame(X / np.linalg.norm(X, axis=1, keepdims=True))
+    found = dmsgd.select(pandas.DataFrame(X), 9, metric="cosine", details=True)
+    assert isinstance(found._pool, RowPool)
+    assert found.items.tolist() == dmsgd.select(unit, 9).tolist()
 
 
 def test_a_scale_that_is_given_is_kept(rng, tmp_path):

@@ -197,7 +197,9 @@ def _as_number(cell: str) -> float:
 
 def _counts_up(first: FloatArray) -> bool:
     """Return whether these are ascending whole numbers, too many for chance."""
-    return first.size >= 10 and bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
+    if first.size < 10 or not np.isfinite(first).all():
+        return False
+    return bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
 
 
 class JsonTable(Table):

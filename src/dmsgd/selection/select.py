@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 
 from dmsgd.errors import InputError, warn_kernel
-from dmsgd.features import Features, as_features, normalize
+from dmsgd.features import Features, as_features
+from dmsgd.features.maps import Normalize
 from dmsgd.features.products import row_norms2
 from dmsgd.inputs.alignment import aligned, as_named_items
 from dmsgd.inputs.arrays import (
@@ -234,7 +235,7 @@ def _features(X: Any, metric: Metric, name: str = "X") -> Features:
                 f"{counted(zero.size, 'such row')}, or take another metric",
                 metric="euclidean",
             )
-        F = as_features(normalize(F), name)
+        F = F.mapped(Normalize())
     return F
 
 
