@@ -85,6 +85,18 @@ def test_wishes_are_those_of_dmsgd_select(pool, options, wishes):
         np.testing.assert_allclose([float(row[name]) for row in rows], values, rtol=1e-5)
 
 
+@pytest.mark.parametrize("factor", [1e-3, 1, 3e4])
+def test_the_m_that_is_printed_is_taken(pool, factor):
+    np.save("x.npy", X * factor)
+    printed = re.search(r"\(m = (.*)\)", run("x.npy -k 6 -o first.csv"))[1]
+    first = dmsgd.select(X * factor, 6, details=True)
+    assert float(printed) == pytest.approx(first.m, rel=1e-5)
+    said = run(f"x.npy -k 3 --given first.csv --m {printed} -o rest.csv")
+    assert f"(m = {printed})" in said
+    rounds = [*first.items, *items("rest.csv")]
+    assert rounds == dmsgd.select(X * factor, 9).tolist()
+
+
 def test_what_was_spent_and_chosen_of_each_group_is_printed(pool):
     options = "--costs tokens.npy --budget 40 --groups source.txt --at-most 2"
     said = run(f"x.npy {options} -o chosen.csv")

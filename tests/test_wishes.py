@@ -236,17 +236,46 @@ def test_rounds_with_one_scale_choose_what_one_call_chooses(rng, monkeypatch, fo
 @pytest.mark.parametrize("factor", [1e-4, 0.1, 30.0])
 def test_scale_is_that_of_the_similarity(rng, factor):
     X = rng.normal(size=(40, 3))
-    m = dmsgd.select(X, 1, details=True).m * factor
-    S = np.exp(-((X[:, None] - X) ** 2).sum(-1) / m)
+    own = dmsgd.select(X, 1, details=True).m
+    m, D = own * factor, ((X[:, None] - X) ** 2).sum(-1)
+    S = np.exp(-D / m)
     for options in ({}, {"given": [1, 2]}, {"quality": rng.uniform(0.1, 1, 40)}):
         check(X, 12, {"m": m, **options}, S)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dmsgd.KernelWarning)  # few are so far apart
-        apart = check(X, 40, {"m": m, "duplicates": 0.5}, S)
-    assert (S[apart][:, apart] - np.eye(apart.size)).max() <= 0.5
+        apart = dmsgd.select(X, 40, m=m, duplicates=0.5)
+    assert (D[apart][:, apart] + 9 * own * np.eye(apart.size)).min() >= own * np.log(2)
     found = dmsgd.select(X, 12, m=m, how="medoids", details=True)
     assert found.m == m
     assert found.coverage[-1] == pytest.approx(S[found.items].max(0).mean())
+
+
+def test_m_that_rounding_hides_is_refused(rng):
+    near = rng.normal(size=(4, 5))[np.arange(400) % 4] + 1e-4 * rng.normal(size=(400, 5))
+    far = rng.normal(size=(300, 5)) + 1e4
+    for X, options in (
+        (near, {"m": 1e-7}),
+        (near[:, :3], {"m": 5e-324}),
+        (near, {"m": 1e-7, "how": "medoids"}),
+        (sparse.csr_array(far), {"cover": far[:200]}),
+        (sparse.csr_array(near + 9), {"m": 1e-6, "cover": near[:50]}),
+    ):
+        with pytest.raises(ValueError, match="too small for rows that are so far"):
+            dmsgd.select(X, 3, **options)
+    assert dmsgd.select(far, 3, m=3.0).size == 3  # dense rows are centred
+    for rows in (near, sparse.csr_array(np.tile([2000.0, 0.0, 3000.0], (30, 1)))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dmsgd.KernelWarning)
+            found = dmsgd.select(rows, 5, given=range(4), details=True)
+            again = dmsgd.select(rows, 2, given=found.items, m=found.m, details=True)
+        assert again.m == found.m
+
+
+def test_items_of_quality_0_are_not_chosen_to_cover_others(rng):
+    X, q = rng.normal(size=(200, 6)), (np.arange(200) < 20) * 1.0
+    with pytest.warns(dmsgd.KernelWarning, match="until"):
+        found = dmsgd.select(X, until=0.9, quality=q, cover=X[:100] + 0.3)
+    assert found.max() < 20
 
 
 def test_until_and_at_least_hold_together(rng):

@@ -104,7 +104,7 @@ def choose(
     written = {} if output is None else {output: table.getvalue()}
     if page is not None:
         rows = " of rows of length 1" * (metric == "cosine")
-        measure = f"exp(-d²/m), d distance{rows}, m = {number(found.m, 3)}"
+        measure = f"exp(-d²/m), d distance{rows}, m = {found.m:.6g}"
         facts = {"chosen": way, "similarity": measure, **facts}
         if maps.changed():
             facts["features"] = as_options(maps.changed())

@@ -235,22 +235,13 @@ def median_square(F: Any, far: float = FAR) -> float:
         lengths = found.diagonal()
         found = lengths[:, None] + lengths - 2 * found
     square = median_above_rounding(found.ravel()[pairs])
-    if square > 0:
-        check_far(rows, square, far, "from each other")
-    return square or 1.0
-
-
-def check_far(rows: Matrix, square: float, far: float, than: str) -> None:
-    """Raise InputError if sparse rows are too long for distances whose square is this.
-
-    than: what they are longer than.
-    """
-    if is_sparse(rows) and square * far < (length := float(np.median(row_norms2(rows)))):
+    if is_sparse(rows) and 0 < square * far < (length := float(np.median(row_norms2(rows)))):
         raise InputError(
-            f"sparse rows are {(length / square) ** 0.5:,.0f} times as far from zero as {than}, "
-            f"which rounding does not bear; subtract the means of their largest columns, or "
+            f"sparse rows are {(length / square) ** 0.5:,.0f} times as far from zero as from each "
+            f"other, which rounding does not bear; subtract the means of their largest columns, or "
             f"pass dense rows"
         )
+    return square or 1.0
 
 
 def median_above_rounding(squares: FloatArray) -> float:

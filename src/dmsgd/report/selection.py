@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced
 from dmsgd.inputs.labels import commonest_and_rarest
-from dmsgd.inputs.messages import counted, number, visible
+from dmsgd.inputs.messages import counted, visible
 from dmsgd.report.page import NAME, Items, map_dots, render
 from dmsgd.selection.result import LONGEST, Selection
 
@@ -43,7 +43,7 @@ class SetFigures:
         beside = f"beside {self.given.size:,} given, " if self.given.size else ""
         many = f"as well as {counted(size, 'random one')}"
         many = many if size else f"better than {LONGEST:,} random ones"
-        scale = f" (m = {number(chosen.m, 3)})" if chosen.m != 1 else ""  # 1: not needed
+        scale = f" (m = {chosen.m:.6g})" if chosen.m != 1 else ""  # 1: not needed
         before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
         verb = "covers" if len(chosen) == 1 else "cover"
         why = ": a greedy set prefers outliers" * (self.greedy and 0 < size < len(chosen))

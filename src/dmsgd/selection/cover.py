@@ -79,7 +79,7 @@ def cover(
            left of the budget for each place that is left, if that is more.
     similarity: what `pool.similarity` returns, if some of it may be known already.
     """
-    near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
+    near, live, square = pool.nearest(known), worth > 0, pool.square
     until, apart = rules.until, rules.apart
     for item in known.tolist() if apart >= 0 else ():
         live &= ~pool.near(item, apart)
@@ -107,7 +107,7 @@ def cover(
         if (until < np.inf and not rules.met) or not (pool.scalable and rules.more()):
             break
         near = np.minimum(near, pool.nearest(found))
-        farthest = near[live & rules.open & (worth > 0)] if pool.same else near
+        farthest = near[live & rules.open] if pool.same else near
         misses = 0 if found.size else misses + 1
         square = min(square if found.size else square / 4, farthest.max(initial=0.0) or square)
     return chosen

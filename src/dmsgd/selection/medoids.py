@@ -52,7 +52,8 @@ def _cells(
     Shortened rows, a copy, are gone when it returns.
     """
     X = shortened(pool.F.matrix)
-    short = RowPool(as_features(X, allow_tiny=True), known=known, workers=pool.workers)
+    short = RowPool(as_features(X, allow_tiny=True), workers=pool.workers)
+    short.square = short.scale(known)
     begin = covering_set(short, q, q, known, Rules(free, k))[0]
     if not begin.size:
         return 0, begin

@@ -35,25 +35,17 @@ MARGIN = 0.1
 
 
 def pool_of_blocks(
-    F: Any,
-    other: Features | None,
-    known: IntArray,
-    k: int | None,
-    workers: int,
-    square: float | None = None,
+    F: Any, other: Features | None, known: IntArray, k: int | None, workers: int
 ) -> Pool:
-    """Return a pool in parts; in memory if the sample of the last round would be all of it.
-
-    square: the scale, if it is given.
-    """
+    """Return a pool in parts; in memory if the sample of the last round would be all of it."""
     few = _in_memory(F.take(sampled_pairs(F.n)[0]))
     width = 2 * few.matrix.nnz / few.n + 1 if few.sparse_rows else F.d
     most = int(SHARE * total_memory() / 8 / width)
     size = min(max(SAMPLE, EACH * (k or 0)), most)
     if F.n <= size:
-        return RowPool(F.to_memory(), other, known, workers, square)
-    median = RowPool(few if other is None else other).median if square is None else square
-    return PartsPool(F, other, known, median, size, most, width, workers, square is not None)
+        return RowPool(F.to_memory(), other, workers)
+    square = RowPool(few if other is None else other).median
+    return PartsPool(F, other, known, square, size, most, width, workers)
 
 
 @final
@@ -76,27 +68,24 @@ class PartsPool(Pool):
         most: int,
         width: float,
         workers: int,
-        fixed: bool,
     ) -> None:
-        """Store rows. If some are known, the scale is at most the median to the nearest of them.
-
-        fixed: whether the scale is given.
-        """
+        """Store rows; square is the median squared distance."""
         self.F, self.workers, self.size, self.most, self.width = F, workers, size, most, width
         self.other = None if other is None else other.to_memory()
         self.same, self.n, self.N = other is None, F.n, F.n if other is None else other.n
         self.square = self.median = square
         self.points = F.take(known) if known.size else None
-        if fixed:
-            return
-        if other is not None:
-            work = partial(_nearest, points=other.take(sampled_pairs(other.n)[0]), axis=0)
-            near = np.min(list(F.map_blocks(work, "nearest")), axis=0)
-            self.square = scale_within(square, near)
-        elif known.size:
-            work = partial(_nearest, points=self.points)
-            near = np.concatenate(list(F.map_blocks(work, "nearest")))
-            self.square = scale_beside(square, near)
+
+    def scale(self, known: IntArray) -> float:
+        """Return m where these candidates are chosen already: at most the median to the nearest."""
+        if self.other is not None:
+            work = partial(_nearest, points=self.other.take(sampled_pairs(self.N)[0]), axis=0)
+            near = np.min(list(self.F.map_blocks(work, "nearest")), axis=0)
+            return scale_within(self.median, near)
+        if not known.size:
+            return self.median
+        work = partial(_nearest, points=self.points)
+        return scale_beside(self, np.concatenate(list(self.F.map_blocks(work, "nearest"))))
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray

@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.errors import InputError
 from dmsgd.features import Features
-from dmsgd.features.products import check_far, median_square, sampled_pairs, squared_distances
+from dmsgd.features.products import median_square, row_norms2, sampled_pairs, squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -32,9 +32,11 @@ KEPT = 2**26
 #: Of a part, similarities are kept up to so many, or so many for each number of its rows: other
 #: parts may be in the same memory.
 FEW_KEPT, PART_KEPT = 2**22, 8
-#: Squared lengths of sparse rows, which are not centred, in units of m: above it float32 loses more
-#: than some percent of what could be covered.
+#: Squared lengths of rows, which are centred if they are dense, in units of m: above it float32
+#: loses more than some percent of what could be covered.
 FAR_IN_FLOAT32 = 1e6
+#: The least m, of any rows, whose inverse is finite.
+LEAST = 1e-290
 
 
 class Pool(ABC):
@@ -55,6 +57,10 @@ class Pool(ABC):
     square: float = 1.0
     median: float = 1.0
     largest: float = 1.0
+
+    def scale(self, known: IntArray) -> float:
+        """Return m where these candidates are chosen already: at most the median to the nearest."""
+        return self.square
 
     @abstractmethod
     def each(
@@ -124,28 +130,26 @@ class RowPool(MemoryPool):
         self,
         F: Features,
         other: Features | None = None,
-        known: Any = (),
         workers: int = 1,
         square: float | None = None,
     ) -> None:
-        """Store rows. If some are known, the scale is at most the median to the nearest of them.
+        """Store rows.
 
-        square: the scale, if it is given.
+        square: the scale, if it is that of a larger pool; else it is the median.
         """
         self.F, self.other, self.workers = F, other, workers
         self.same, self.n = other is None, F.n
         covered = F if other is None else other
         self.N, self._rows = covered.n, covered.unwrap()
-        if square is not None:
-            self.square = self.median = square
-            return
-        self.square = self.median = median_square(covered, FAR_IN_FLOAT32)
-        if other is not None:
-            points = other.take(sampled_pairs(other.n)[0])
-            near = [squares.min(0) for _, squares in distances_to(points, F.unwrap())]
-            self.square = scale_within(self.median, np.min(near, axis=0))
-        elif len(known):
-            self.square = scale_beside(self.median, self.nearest(known))
+        square = median_square(covered, FAR_IN_FLOAT32) if square is None else square
+        self.square = self.median = square
+
+    def scale(self, known: IntArray) -> float:
+        if self.other is not None:
+            points = self.other.take(sampled_pairs(self.N)[0])
+            near = [squares.min(0) for _, squares in distances_to(points, self.F.unwrap())]
+            return scale_within(self.median, np.min(near, axis=0))
+        return scale_beside(self, self.nearest(known)) if known.size else self.median
 
     def similarity(self, square: float) -> Similarity:
         X, Y = self.F.unwrap(), None if self.other is None else self.other.unwrap()
@@ -169,17 +173,22 @@ class RowPool(MemoryPool):
         return np.concatenate([found[:, 0] <= square for _, found in distances_to(one, X)])
 
 
-def scale_of(F: Features, square: float | None) -> float | None:
-    """Return a scale that is given, or raise if rounding hides the distances that it shows."""
-    if square is not None:
-        check_far(F.take(sampled_pairs(F.n)[0]), square, FAR_IN_FLOAT32, f"√m = {square**0.5:g}")
-    return square
-
-
-def scale_beside(square: float, near: FloatArray) -> float:
-    """Return the scale: at most the median of squared distances to the nearest known item."""
+def scale_beside(pool: Pool, near: FloatArray) -> float:
+    """Return m: the median of squared distances to the nearest known item, within bounds."""
     apart = near[near > 0]
-    return min(square, float(np.median(apart))) if apart.size else square
+    found = max(float(np.median(apart)), least_scale(pool)) if apart.size else np.inf
+    return min(pool.median, found)
+
+
+def least_scale(pool: Pool) -> float:
+    """Return the least m of which float32 shows the similarities, by some rows to be covered."""
+    covered = pool.F if pool.other is None else pool.other
+    rows = covered.take(sampled_pairs(covered.n)[0])
+    if is_sparse(rows) and not abs(rows - rows[np.zeros(rows.shape[0], dtype=np.int64)]).max():
+        return LEAST  # all are alike
+    if not (is_sparse(rows) or pool.F.sparse_rows):
+        rows = rows - rows.mean(0)  # as it is done with all of them
+    return max(LEAST, float(np.median(row_norms2(rows))) / FAR_IN_FLOAT32)
 
 
 def scale_within(square: float, near: FloatArray) -> float:

@@ -38,7 +38,7 @@ class Selection:
                 being 1. These are cluster weights and not unbiased ones, for which see
                 `dmsgd.unbiased_weights`.
     m:          that of the similarity exp(-d² / m), which `select` takes for another round; 1
-                where similarities were given.
+                where similarities were given, for which it takes none.
     spent:      what the items cost together, None if there were no costs.
 
     >>> import dmsgd
@@ -176,5 +176,6 @@ def _covered(
 
 def selection_of(F: Features, items: IntArray, known: IntArray, free: IntArray) -> Selection:
     """Return what a set of items covers, however it was chosen."""
-    pool = RowPool(in_memory(F), known=known)
+    pool = RowPool(in_memory(F))
+    pool.square = pool.scale(known)
     return describe(pool, np.ones(F.n), known, items, free, None)

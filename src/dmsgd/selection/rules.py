@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted, visible
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
-from dmsgd.selection.pool import MemoryPool, Pool
+from dmsgd.selection.pool import MemoryPool, Pool, least_scale
 
 Metric = Literal["euclidean", "cosine", "precomputed"]
 #: A budget may be exceeded by this share of it, which is rounding.
@@ -63,7 +63,8 @@ class Wishes:
             )
         if metric == "precomputed" and "m" in asked:
             raise InputError("m is for distances, and metric='precomputed' has similarities")
-        self.square()
+        if self.m is not None:
+            as_positive(self.m, "m")
         if k is None and not asked & {"budget", "until"}:
             raise InputError("how many items? give k, budget or until")
         for one, other, why in NEEDS:
@@ -79,9 +80,17 @@ class Wishes:
                 "is covered, so give one column for each of those items"
             )
 
-    def square(self) -> float | None:
-        """Return m of the similarity, None if it is to be found."""
-        return None if self.m is None else as_positive(self.m, "m")
+    def scale(self, pool: Pool, known: IntArray) -> float:
+        """Return m of the similarity: the one that is given, or that of the pool."""
+        m = pool.scale(known) if self.m is None else as_positive(self.m, "m")
+        if self.m is None and (pool.other is None or not pool.F.sparse_rows):
+            return m
+        if m < (least := least_scale(pool)) * (1 - 1e-9):
+            raise InputError(
+                f"m={m:g} is too small for rows that are so far from their mean, or from zero if "
+                f"they are sparse: float32 shows what differs from m={least:.3g} on; pass more"
+            )
+        return m
 
     def rules(
         self, X: Any, pool: Pool, k: int | None, free: BoolArray, known: IntArray, metric: Metric

@@ -25,7 +25,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
-from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory, scale_of
+from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
 from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Metric, Rules, Wishes
 
@@ -127,9 +127,10 @@ def select(
                for items of `at_least`.
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
-    m:         that of the similarity, such as `Selection.m`, in place of the one that is found.
-               Rounds with one m choose what one call would, and their coverages can be compared;
-               on one of 13 data sets what to label next was chosen worse so.
+    m:         that of the similarity, such as `Selection.m`, in place of the one that is found;
+               `duplicates` keeps its own. In memory, rounds with one m choose what one call would,
+               but for ties, and their coverages can be compared. On one of 13 data sets what to
+               label next was chosen worse so.
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
     workers:   threads for "cover" and "medoids", -1 for all cores. The set does not depend on it.
 
@@ -198,7 +199,8 @@ def select(
         if how == "medoids":
             from dmsgd.selection.medoids import medoids
 
-            pool = RowPool(F.to_memory(), None, known, threads, scale_of(F, wishes.square()))
+            pool = RowPool(F.to_memory(), workers=threads)
+            pool.square = wishes.scale(pool, known)
             items = medoids(pool, q, known, free, rules.k)
         else:
             from dmsgd.designs.greedy import greedy_set
@@ -267,12 +269,14 @@ def _pool(
     in_blocks = F.unwrap() is F
     if other is not None and not in_blocks and is_tensor(F.unwrap()) != is_tensor(other.unwrap()):
         raise InputError("one of X and cover is a tensor on a GPU; pass both so, or neither")
-    square = scale_of(F, wishes.square())
     if in_blocks:
         from dmsgd.selection.parts import pool_of_blocks
 
-        return pool_of_blocks(F, other, known, k, workers, square)
-    return RowPool(F, other, known, workers, square)
+        pool = pool_of_blocks(F, other, known, k, workers)
+    else:
+        pool = RowPool(F, other, workers)
+    pool.square = wishes.scale(pool, known)
+    return pool
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
