@@ -698,13 +698,11 @@ def test_a_kill_while_files_are_renamed_makes_nobody_wait_or_read_twice(old, pat
     monkeypatch.setattr(drawing, "sha256_of_open", lambda file: hashed.append(1) or sha256(file))
     monkeypatch.setattr(drawing.time, "sleep", waited.append)
     with pytest.raises(ValueError, match="unfinished: 70 of 70 draws"):
-        dmsgd.Schedule.load(path)  # somebody may just be publishing it
-    assert len(waited) == drawing.PATIENCE
+        dmsgd.Schedule.load(path)
     assert len(hashed) == (old is not None)
-    waited.clear()
     schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=old is not None)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
-    assert not waited  # it holds the lock
+    assert not waited or sys.platform == "win32"  # which does not tell who holds a lock
 
 
 def stop_renaming(patch, stop):
@@ -908,6 +906,23 @@ def test_whoever_comes_while_another_publishes_waits_for_it(path, monkeypatch):
     np.testing.assert_array_equal(other.result(timeout=60).batches, schedule.batches)
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
     assert not path.with_name("s.part").exists()
+
+
+@needs_fork
+def test_whoever_loads_while_another_publishes_waits_for_it(path, monkeypatch):
+    old = dmsgd.presample(DESIGN, 5, 7, path).batches.tobytes()
+    at, sync, others = ScheduleFiles.at(path), files.sync_folder, []
+
+    def come(folder):
+        sync(folder)
+        if not others and at.batches.read_bytes()[files.HEADER :] != old:
+            others.append(ThreadPoolExecutor(1).submit(dmsgd.Schedule.load, path))
+            wait(others, 0.7)
+
+    monkeypatch.setattr(files, "sync_folder", come)
+    schedule = dmsgd.presample(DESIGN, 5, path=path, overwrite=True)
+    (other,) = others
+    np.testing.assert_array_equal(other.result(timeout=60).batches, schedule.batches)
 
 
 def test_without_locks_the_second_is_refused(path, monkeypatch):

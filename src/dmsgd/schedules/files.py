@@ -169,6 +169,11 @@ class ScheduleFiles:
         """Return the record of unfinished work, None if there is none that can be trusted."""
         return trusted_record(self.work / RECORD)
 
+    def is_published(self) -> bool:
+        """Return whether a process holds NAME.part/ and has made all draws: it publishes them."""
+        found = self.unfinished()
+        return bool(found and found.complete) and is_locked(self.work / LOCK)
+
     def is_abandoned(self) -> bool:
         """Return whether NAME.part/ holds no draws: a process begins, or was killed."""
         return self.work.is_dir() and not (self.work / RECORD).exists()
@@ -343,6 +348,22 @@ def lock(file: IO[bytes]) -> bool:
     except OSError:  # some network file systems
         return False
     return True
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether another open file has the lock of this one, or if that cannot be told."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # it is locked, or there are no locks
+        return True
+    return False
 
 
 def _has_name(path: Path, file: IO[bytes]) -> bool:

@@ -33,8 +33,8 @@ from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sh
 CHUNK_SECONDS = 0.25
 #: and of at most this many numbers, or an 8th of the memory.
 CHUNK_NUMBERS = 2**20
-#: Times that `load` looks again, every 10 ms, at files that another process seems to replace.
-PATIENCE = 50
+#: Times that `load` waits 10 ms for another process that publishes the schedule.
+PATIENCE = 1000
 
 
 @final
@@ -90,16 +90,13 @@ class Schedule:
             try:
                 return cls._load(files)
             except (ValueError, FileNotFoundError):
-                found = files.unfinished()
-                drawn = found is not None and found.complete  # it may just be published
-                same = files.finished() == before
-                while drawn and same and patience:
+                while patience and files.finished() == before and files.is_published():
                     patience -= 1
                     time.sleep(0.01)
-                    same = files.finished() == before and files.unfinished() == found
-                if not same:
+                if files.finished() != before:
                     continue
-                if not found and not again:  # it may just have been published
+                found = files.unfinished()
+                if not again and not (found and found.complete):  # it may just have been published
                     again = True
                     continue
                 if found and (found.complete or not files.exist()):
