@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.features.products import sampled_pairs
 from dmsgd.selection.rules import Quotas, Rules
 from test_selecting import compile_from, matrix
 
@@ -263,12 +264,20 @@ def test_m_that_rounding_hides_is_refused(rng):
         with pytest.raises(ValueError, match="too small for rows that are so far"):
             dmsgd.select(X, 3, **options)
     assert dmsgd.select(far, 3, m=3.0).size == 3  # dense rows are centred
-    for rows in (near, sparse.csr_array(np.tile([2000.0, 0.0, 3000.0], (30, 1)))):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dmsgd.KernelWarning)
-            found = dmsgd.select(rows, 5, given=range(4), details=True)
-            again = dmsgd.select(rows, 2, given=found.items, m=found.m, details=True)
-        assert again.m == found.m
+    outlier, many = rng.normal(size=(30, 4)), rng.normal(size=(2000, 8))
+    outlier[7] += 5e4
+    plain = dmsgd.select(many, 3, given=range(30), details=True).m
+    many[sampled_pairs(2000)[0][3]] += 2e5
+    assert dmsgd.select(many, 3, given=range(30), details=True).m == pytest.approx(plain, rel=0.01)
+    alike = sparse.csr_array(np.tile([2000.0, 0.0, 3000.0], (30, 1)))
+    for rows in (near, alike, outlier, many):
+        for given in (range(4), ()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dmsgd.KernelWarning)
+                found = dmsgd.select(rows, 5, given=given, details=True)
+                again = dmsgd.select(rows, 2, given=found.items, m=found.m, details=True)
+                dmsgd.select(rows, 2, given=found.items, m=float(f"{found.m:.6g}"))
+            assert again.m == found.m
 
 
 def test_items_of_quality_0_are_not_chosen_to_cover_others(rng):

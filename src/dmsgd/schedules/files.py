@@ -169,10 +169,13 @@ class ScheduleFiles:
         """Return the record of unfinished work, None if there is none that can be trusted."""
         return trusted_record(self.work / RECORD)
 
-    def is_published(self) -> bool:
-        """Return whether a process holds NAME.part/ and has made all draws: it publishes them."""
+    def is_published(self) -> bool | None:
+        """Return whether a process that has made all draws publishes them; None if none can tell.
+
+        It holds the lock of NAME.part/.
+        """
         found = self.unfinished()
-        return bool(found and found.complete) and is_locked(self.work / LOCK)
+        return is_locked(self.work / LOCK) if found and found.complete else False
 
     def is_abandoned(self) -> bool:
         """Return whether NAME.part/ holds no draws: a process begins, or was killed."""
@@ -350,19 +353,21 @@ def lock(file: IO[bytes]) -> bool:
     return True
 
 
-def is_locked(path: Path) -> bool:
-    """Return whether another open file has the lock of this one, or if that cannot be told."""
+def is_locked(path: Path) -> bool | None:
+    """Return whether another open file has the lock of this one; None if that cannot be told."""
     if sys.platform == "win32":
-        return True
+        return None
     import fcntl
 
     try:
         with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     except FileNotFoundError:
         return False
-    except OSError:  # it is locked, or there are no locks
-        return True
+    except OSError:  # it may not be read, or there are no locks
+        return None
     return False
 
 

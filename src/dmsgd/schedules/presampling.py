@@ -33,8 +33,9 @@ from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, read_record, sh
 CHUNK_SECONDS = 0.25
 #: and of at most this many numbers, or an 8th of the memory.
 CHUNK_NUMBERS = 2**20
-#: Times that `load` waits 10 ms for another process that publishes the schedule.
-PATIENCE = 1000
+#: Times that `load` waits 10 ms for another process that publishes the schedule; how many times one
+#: counts if it cannot be told whether there is such a process.
+PATIENCE, UNTOLD = 1000, 20
 
 
 @final
@@ -76,7 +77,8 @@ class Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
         Every byte is compared with the checksum first, about a second per GB. If another process
-        replaces the schedule meanwhile, the old or the new one comes back. Raises ValueError if
+        replaces the schedule meanwhile, the old or the new one comes back, after up to ten seconds
+        in which both are mixed. Raises ValueError if
         files were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
         return cls._found(ScheduleFiles.at(path), PATIENCE)
@@ -90,8 +92,10 @@ class Schedule:
             try:
                 return cls._load(files)
             except (ValueError, FileNotFoundError):
-                while patience and files.finished() == before and files.is_published():
-                    patience -= 1
+                while patience > 0 and files.finished() == before:
+                    if (published := files.is_published()) is False:
+                        break
+                    patience -= 1 if published else UNTOLD
                     time.sleep(0.01)
                 if files.finished() != before:
                     continue

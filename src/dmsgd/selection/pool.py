@@ -187,7 +187,7 @@ def least_scale(pool: Pool) -> float:
     if is_sparse(rows) and not abs(rows - rows[np.zeros(rows.shape[0], dtype=np.int64)]).max():
         return LEAST  # all are alike
     if not (is_sparse(rows) or pool.F.sparse_rows):
-        rows = rows - rows.mean(0)  # as it is done with all of them
+        rows = rows - np.median(rows, axis=0)  # about the mean of all, which one of few may move
     return max(LEAST, float(np.median(row_norms2(rows))) / FAR_IN_FLOAT32)
 
 

@@ -30,6 +30,8 @@ NEEDS = (
     ("at_most", "groups", "pass the group of each item"),
     ("at_least", "groups", "pass the group of each item"),
 )
+#: A number that was printed is less by this share at most.
+PRINTED = 1e-5
 #: Items that cost a smaller share of the dearest than this cost as much.
 CHEAPEST = 1e-100
 
@@ -83,12 +85,14 @@ class Wishes:
     def scale(self, pool: Pool, known: IntArray) -> float:
         """Return m of the similarity: the one that is given, or that of the pool."""
         m = pool.scale(known) if self.m is None else as_positive(self.m, "m")
-        if self.m is None and (pool.other is None or not pool.F.sparse_rows):
+        sparse = pool.other is not None and pool.F.sparse_rows  # whatever `other` is
+        if self.m is None and not sparse:
             return m
-        if m < (least := least_scale(pool)) * (1 - 1e-9):
+        least = least_scale(pool) if sparse else min(least_scale(pool), pool.median)
+        if m < least * (1 - PRINTED):
             raise InputError(
                 f"m={m:g} is too small for rows that are so far from their mean, or from zero if "
-                f"they are sparse: float32 shows what differs from m={least:.3g} on; pass more"
+                f"they are sparse: float32 shows what differs from m={least:.6g} on; pass more"
             )
         return m
 
