@@ -22,7 +22,6 @@ import logging
 import os
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +33,7 @@ from dmsgd.errors import InputError
 from dmsgd.files.paths import check_path
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import format_bytes
+from dmsgd.schedules.locks import has_name, is_locked, lock
 
 log = logging.getLogger("dmsgd")
 
@@ -203,7 +203,7 @@ class ScheduleFiles:
                 if not lock(file) and not created:
                     why = f"the disk has no locks; unless another process draws, remove {self.work}"
                     raise OSError(errno.ENOLCK, why)
-                if not _has_name(self.work / LOCK, file):
+                if not has_name(self.work / LOCK, file):
                     continue  # it was removed while this process waited
                 try:
                     yield
@@ -333,50 +333,6 @@ def _names_format(path: Path) -> bool:
         return False
     with open(path, "rb") as file:
         return f'"{FORMAT}"'.encode() in file.read(4096)
-
-
-def lock(file: IO[bytes]) -> bool:
-    """Wait for the lock of `file`; return False where there are no locks."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        while True:
-            with suppress(OSError):  # Windows gives up after ten seconds
-                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-                return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:  # some network file systems
-        return False
-    return True
-
-
-def is_locked(path: Path) -> bool | None:
-    """Return whether another open file has the lock of this one; None if that cannot be told."""
-    if sys.platform == "win32":
-        return None
-    import fcntl
-
-    try:
-        with open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    except OSError:  # it may not be read, or there are no locks
-        return None
-    return False
-
-
-def _has_name(path: Path, file: IO[bytes]) -> bool:
-    """Return whether an open file still has this name."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
 
 
 def header(kind: str, shape: tuple[int, ...]) -> bytes:
