@@ -688,12 +688,7 @@ def test_draws_are_not_made_again_after_a_kill_while_files_are_renamed(
 
 @pytest.mark.parametrize("old", [None, 7])
 def test_a_kill_while_files_are_renamed_makes_nobody_wait_or_read_twice(old, path, monkeypatch):
-    if old is not None:
-        dmsgd.presample(DESIGN, STEPS, old, path)
-    stop_renaming(monkeypatch, ScheduleFiles.at(path).record)
-    with pytest.raises(KeyboardInterrupt):
-        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
-    monkeypatch.undo()
+    die_while_renaming(path, old, monkeypatch)
     hashed, waited, sha256 = [], [], drawing.sha256_of_open
     monkeypatch.setattr(drawing, "sha256_of_open", lambda file: hashed.append(1) or sha256(file))
     monkeypatch.setattr(drawing.time, "sleep", waited.append)
@@ -712,6 +707,16 @@ def test_a_kill_while_files_are_renamed_makes_nobody_wait_or_read_twice(old, pat
     assert not waited
 
 
+def die_while_renaming(path, old, patch):
+    """Draw a schedule, over another one if `old` is a seed, whose record is never renamed."""
+    if old is not None:
+        dmsgd.presample(DESIGN, STEPS, old, path)
+    stop_renaming(patch, ScheduleFiles.at(path).record)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    patch.undo()
+
+
 def stop_renaming(patch, stop):
     """Interrupt the process when a file is to be renamed to this one."""
     rename = os.replace
@@ -727,12 +732,7 @@ def stop_renaming(patch, stop):
 @pytest.mark.parametrize("old", [None, 7])
 def test_another_schedule_after_a_kill_while_files_are_renamed(old, path, monkeypatch):
     """Killed again on its way, it still knows that the batches there are no stranger's."""
-    if old is not None:
-        dmsgd.presample(DESIGN, STEPS, old, path)
-    stop_renaming(monkeypatch, ScheduleFiles.at(path).record)
-    with pytest.raises(KeyboardInterrupt):
-        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
-    monkeypatch.undo()
+    die_while_renaming(path, old, monkeypatch)
     monkeypatch.setattr(dmsgd.KDPP, "_draw", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dmsgd.presample(DESIGN, STEPS, 2, path=path, overwrite=True)

@@ -76,16 +76,19 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str]) -> Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
-        Every byte is compared with the checksum first, about a second per GB. If another process
-        replaces the schedule meanwhile, the old or the new one comes back, after up to ten seconds
-        in which both are mixed. Raises ValueError if
-        files were cut short or altered or are no schedule, FileNotFoundError if there are none.
+        Every byte is compared with the checksum first, about a second per GB. If another process is
+        replacing the schedule, the old or the new one comes back; that may take ten seconds. Raises
+        ValueError if files were cut short or altered or are no schedule, FileNotFoundError if there
+        are none.
         """
         return cls._found(ScheduleFiles.at(path), PATIENCE)
 
     @classmethod
     def _found(cls, files: ScheduleFiles, patience: int) -> Schedule:
-        """Return what `load` does; wait so often, 10 ms, for another process that publishes it."""
+        """Return what `load` does.
+
+        patience: how often, 10 ms each time, to wait for a process that publishes the schedule.
+        """
         again = False
         while True:
             before = files.finished()
