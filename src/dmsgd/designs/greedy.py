@@ -19,6 +19,7 @@ from dmsgd.features import Features
 from dmsgd.features.products import median_square, row_norms2
 from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.messages import counted
+from dmsgd.runtime.pieces import slices
 from dmsgd.runtime.progress import Progress, plan_work
 from dmsgd.spectra.rounding import TIED
 
@@ -69,10 +70,10 @@ def greedy_set(
 def _centred_parts(X: Matrix, numbers: IntArray) -> list[Matrix]:
     """Return copies of the rows in this order, less their mean unless they are sparse."""
     if is_sparse(X):
-        return [X[numbers[first : first + PART]] for first in range(0, numbers.size, PART)]
+        return [X[numbers[some]] for some in slices(numbers.size, PART)]
     kind, mean, parts = np.float32 if X.size > LARGE else np.float64, X.mean(0), []
-    for first in range(0, numbers.size, PART):
-        part = X[numbers[first : first + PART]]
+    for some in slices(numbers.size, PART):
+        part = X[numbers[some]]
         part -= mean
         parts.append(part.astype(kind, order="C", copy=False))
     return parts

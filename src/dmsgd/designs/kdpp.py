@@ -18,7 +18,8 @@ from dmsgd.kernels import exact
 from dmsgd.kernels.conditioned import conditional
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
-from dmsgd.runtime.progress import Progress, announce, slices
+from dmsgd.runtime.pieces import slices
+from dmsgd.runtime.progress import Progress, announce
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.contract import as_sampler, name_of
 from dmsgd.spectra.eigenpairs import Spectrum

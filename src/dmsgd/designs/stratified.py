@@ -15,6 +15,7 @@ from dmsgd.inputs.scalars import Seed, as_count, as_part, seed_key
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.pieces import slices
 from dmsgd.runtime.threads import draw_in_parallel, one_blas_thread
 from dmsgd.spectra.decompose import principal
 
@@ -133,14 +134,14 @@ class Stratified(ClosedForm):
         """-log(choices of strata with an extra item) - Σ_s log binomial(n_s, c_s)."""
         out, choices = np.empty(len(batches)), log_binomial(self._open_count, self._extra)
         step = max(1, COUNTS // self._sizes.size)
-        for first in range(0, len(batches), step):  # all counts at once may be far larger
-            strata = self.stratum[batches[first : first + step]]
+        for some in slices(len(batches), step):  # all counts at once may be far larger
+            strata = self.stratum[batches[some]]
             counts = np.zeros((len(strata), self._sizes.size), dtype=np.int64)
             np.add.at(counts, (np.arange(len(strata))[:, None], strata), 1)
             more = counts - self._guaranteed
             possible = np.all((more >= 0) & (more <= self._open), axis=1)
             ways = log_binomial(self._sizes, np.where(possible[:, None], counts, 0)).sum(axis=1)
-            out[first : first + step] = np.where(possible, -ways - choices, -np.inf)
+            out[some] = np.where(possible, -ways - choices, -np.inf)
         return out
 
     def _pair_moment(self, Y: FloatArray) -> float:

@@ -13,7 +13,7 @@ from dmsgd.features.contract import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import in_pieces
+from dmsgd.runtime.pieces import in_pieces
 from dmsgd.samplers.factored_rows import ComputedRows, SparseRows
 from dmsgd.spectra.decompose import correct_left_vectors
 from dmsgd.spectra.eigenpairs import Spectrum, truncate

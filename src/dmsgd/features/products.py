@@ -26,7 +26,8 @@ from dmsgd.inputs.arrays import (
     random_rows,
 )
 from dmsgd.inputs.fingerprint import canonical
-from dmsgd.runtime.progress import Progress, in_pieces, run_interruptible, slices
+from dmsgd.runtime.pieces import in_pieces, slices
+from dmsgd.runtime.progress import Progress, run_interruptible
 from dmsgd.runtime.threads import parallel_map, thread_count
 from dmsgd.samplers.factored_rows import SparseRows, tiles
 from dmsgd.spectra.decompose import like
@@ -49,7 +50,6 @@ FEW_ROWS, THIN = 16, 50
 FEW = 2**15
 #: Entries of rows in float32 are at most so large, so that their squares are no float32 inf.
 FARTHEST = 1e12
-
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 #: Entries by which the cores' shares are found.
@@ -192,9 +192,9 @@ def multiply(A: Matrix, B: Matrix, out: Any) -> None:
     if is_sparse(A):
         rows, d = A.shape
         thin = rows > FEW_ROWS and THIN * A.nnz < rows * d
-        for first in range(0, rows, SQUARE):
-            some, part = A[first : first + SQUARE], out[first : first + SQUARE]
-            part[:] = (some @ B.T).toarray() if thin else (B @ some.toarray().T).T
+        for part in slices(rows, SQUARE):
+            some = A[part]
+            out[part] = (some @ B.T).toarray() if thin else (B @ some.toarray().T).T
     else:
         np.matmul(A, B.T, out=out)
 
@@ -216,13 +216,12 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
     return D
 
 
-def median_square(F: Any, far: float = FAR) -> float:
+def median_square(F: Any) -> float:
     """Return the median squared distance of 40 items, the m of `select`; 1 if all are alike.
 
     Raises InputError for sparse rows that rounding does not tell apart, as they are not centred.
 
-    F:   `Features`.
-    far: squared lengths of sparse rows, in units of the result, that rounding bears.
+    F: `Features`.
     """
     items, pairs = sampled_pairs(F.n)
     rows = F.take(items)
@@ -235,7 +234,7 @@ def median_square(F: Any, far: float = FAR) -> float:
         lengths = found.diagonal()
         found = lengths[:, None] + lengths - 2 * found
     square = median_above_rounding(found.ravel()[pairs])
-    if is_sparse(rows) and 0 < square * far < (length := float(np.median(row_norms2(rows)))):
+    if is_sparse(rows) and 0 < square * FAR < (length := float(np.median(row_norms2(rows)))):
         raise InputError(
             f"sparse rows are {(length / square) ** 0.5:,.0f} times as far from zero as from each "
             f"other, which rounding does not bear; subtract the means of their largest columns, or "

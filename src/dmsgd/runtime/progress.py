@@ -85,19 +85,6 @@ class Progress:
         log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})
 
 
-def slices(size: int, step: int) -> list[slice]:
-    """Return slices of range(size), all of the length `step` but the last."""
-    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
-
-
-def in_pieces(size: int, step: int, what: str) -> Iterator[slice]:
-    """Yield what `slices` returns, and log the progress of `what` after each."""
-    tell = Progress(what)
-    for piece in slices(size, step):
-        yield piece
-        tell(piece.stop / size)
-
-
 @contextmanager
 def one_work() -> Iterator[None]:
     """Make the parts of long work log as one: a line every half minute, however short they are."""

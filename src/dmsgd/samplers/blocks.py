@@ -22,7 +22,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
 from dmsgd.runtime.memory import memory_limit
-from dmsgd.runtime.progress import slices
+from dmsgd.runtime.pieces import slices
 from dmsgd.runtime.threads import parallel_map
 from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.factored_rows import find_sparse

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.runtime.progress import slices
+from dmsgd.runtime.pieces import slices
 
 #: Items with a p up to this are summed by their power series.
 SMALL = 1 / 16

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.runtime.progress import Progress, slices
+from dmsgd.runtime.pieces import slices
+from dmsgd.runtime.progress import Progress
 from dmsgd.runtime.threads import SHARES, parallel_map, thread_count
 from dmsgd.samplers.contract import RowArguments
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmsgd.features.products import FARTHEST
 from dmsgd.inputs.arrays import on_host
-from dmsgd.runtime.progress import slices
+from dmsgd.runtime.pieces import slices
 from dmsgd.selection.similarity import Similarity
 
 #: Items in a product, and numbers of one: large enough for fast products, small beside X.

@@ -9,7 +9,8 @@ from dmsgd.features import as_features
 from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import Progress, plan_work, slices
+from dmsgd.runtime.pieces import slices
+from dmsgd.runtime.progress import Progress, plan_work
 from dmsgd.runtime.threads import one_blas_thread, parallel_map
 from dmsgd.selection.cover import cover, covering_set
 from dmsgd.selection.pool import AT_A_TIME, RowPool, distances_to

@@ -20,7 +20,8 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dmsgd.features.products import FARTHEST, row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
-from dmsgd.runtime.progress import Progress, in_pieces, slices
+from dmsgd.runtime.pieces import in_pieces, slices
+from dmsgd.runtime.progress import Progress
 from dmsgd.spectra.rounding import EPS
 
 #: Rows that principal directions are taken from, fewer where they are long, and directions.

@@ -22,7 +22,7 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.runtime.memory import reserve
-from dmsgd.runtime.progress import slices
+from dmsgd.runtime.pieces import slices
 from dmsgd.selection.similarity import Graph, Kept, Rows, Similarity
 
 #: Distances that are held at a time.
@@ -57,6 +57,11 @@ class Pool(ABC):
     square: float = 1.0
     median: float = 1.0
     largest: float = 1.0
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse, of candidates or of items: then none are centred."""
+        return any(each is not None and each.sparse_rows for each in (self.F, self.other))
 
     def scale(self, known: IntArray) -> float:
         """Return m where these candidates are chosen already: at most the median to the nearest."""
@@ -141,7 +146,7 @@ class RowPool(MemoryPool):
         self.same, self.n = other is None, F.n
         covered = F if other is None else other
         self.N, self._rows = covered.n, covered.unwrap()
-        square = median_square(covered, FAR_IN_FLOAT32) if square is None else square
+        square = median_square(covered) if square is None else square
         self.square = self.median = square
 
     def scale(self, known: IntArray) -> float:
@@ -186,7 +191,7 @@ def least_scale(pool: Pool) -> float:
     rows = covered.take(sampled_pairs(covered.n)[0])
     if is_sparse(rows) and not abs(rows - rows[np.zeros(rows.shape[0], dtype=np.int64)]).max():
         return LEAST  # all are alike
-    if not (is_sparse(rows) or pool.F.sparse_rows):
+    if not pool.sparse:
         rows = rows - np.median(rows, axis=0)  # about the mean of all, which one of few may move
     return max(LEAST, float(np.median(row_norms2(rows))) / FAR_IN_FLOAT32)
 

@@ -39,7 +39,7 @@ CHEAPEST = 1e-100
 @final
 @dataclass(frozen=True, eq=False)
 class Wishes:
-    """Arguments of `select` that only how="cover" takes; None for what was not asked for."""
+    """Arguments of `select` that how="greedy" does not take; None for what was not asked for."""
 
     cover: Any = None
     groups: Any = None
@@ -85,16 +85,18 @@ class Wishes:
     def scale(self, pool: Pool, known: IntArray) -> float:
         """Return m of the similarity: the one that is given, or that of the pool."""
         m = pool.scale(known) if self.m is None else as_positive(self.m, "m")
-        sparse = pool.other is not None and pool.F.sparse_rows  # whatever `other` is
-        if self.m is None and not sparse:
+        if self.m is None and not pool.sparse:
             return m
-        least = least_scale(pool) if sparse else min(least_scale(pool), pool.median)
-        if m < least * (1 - PRINTED):
-            raise InputError(
-                f"m={m:g} is too small for rows that are so far from their mean, or from zero if "
-                f"they are sparse: float32 shows what differs from m={least:.6g} on; pass more"
-            )
-        return m
+        least = least_scale(pool)
+        if m >= (least if pool.sparse else min(least, pool.median)) * (1 - PRINTED):
+            return m
+        rows, advice = "rows are too far from their mean", "pass more"
+        if pool.sparse:
+            rows = "sparse rows are too far from zero"
+            advice = "subtract the means of their largest columns, or pass dense rows"
+        raise InputError(
+            f"{rows} for m={m:.6g}: float32 shows their distances from m={least:.6g} on; {advice}"
+        )
 
     def rules(
         self, X: Any, pool: Pool, k: int | None, free: BoolArray, known: IntArray, metric: Metric

@@ -14,7 +14,7 @@ import numpy as np
 
 from dmsgd.features.products import float32_rows, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
-from dmsgd.runtime.progress import slices
+from dmsgd.runtime.pieces import slices
 from dmsgd.runtime.threads import parallel_map
 
 #: Item numbers, None for all.
